@@ -1,0 +1,1 @@
+"""SimFA-python: compute, L2 and DRAM traffic, intensity and latency bounds in closed form."""

@@ -1,0 +1,1 @@
+"""Accuracy report, figures and timelines."""

@@ -1,0 +1,1 @@
+"""Stage 3: cycle-level simulation of a trace on a GPU preset."""

@@ -1,0 +1,76 @@
+"""The `simfa` command: a lazy group whose subcommands live in the stage that does the work.
+
+`simfa --help` imports no stage. A command's module is imported when the command runs or shows its own help.
+"""
+
+import difflib
+import importlib
+import sys
+
+import click
+
+from simfa.errors import SimfaError
+
+# Command name: module with the click command of that name (dashes as underscores), one-line help.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "doctor": ("simfa.doctor", "What this machine can do: compiled core, GPU, compilers, extras."),
+    "hardware": ("simfa.hardware_cli", "Presets: list, show and explain every value with its source."),
+    "instrument": ("simfa.instrument.commands", "FA3 sources: fetch, patch, build and verify the probed kernel."),
+    "capture": ("simfa.instrument.commands", "Run plain and probed kernels on a Hopper GPU and write a .salog."),
+    "synth": ("simfa.instrument.log_commands", "Write a synthetic .salog from the kernel's schedule."),
+    "log": ("simfa.instrument.log_commands", "Look into a .salog: info, stats, dump."),
+    "translate": ("simfa.translate.commands", "Turn a .salog into a .satrace and verify it."),
+    "simulate": ("simfa.simulate.commands", "Run a .satrace cycle by cycle on a GPU preset."),
+    "predict": ("simfa.predict_cli", "Simulate one attention shape in memory: synth, translate, simulate."),
+    "microbench": ("simfa.simulate.microbench_commands", "Small programs on the engine against known curves."),
+    "analytical": ("simfa.analytical.commands", "Traffic, intensity and latency bounds in closed form."),
+    "sweep": ("simfa.analytical.commands", "Grids over hardware, kernel and workload, with a Pareto front."),
+    "ingest": ("simfa.measure.commands", "Read Nsight and PyTorch profiler exports into one table."),
+    "validate": ("simfa.measure.commands", "Compare simulation and model with measurements, case by case."),
+    "explain": ("simfa.report.commands", "Where every cycle of a run went."),
+    "timeline": ("simfa.report.commands", "Write a run's timeline for Perfetto or as a Gantt chart."),
+    "report": ("simfa.report.commands", "Write the accuracy report as one HTML file."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all command names in pipeline order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command, or suggest the nearest name."""
+        if cmd_name not in COMMANDS:
+            close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
+            if close:
+                ctx.fail(f"No such command {cmd_name!r}; did you mean {close[0]!r}?")
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command = getattr(module, cmd_name.replace("-", "_"))
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List commands with the one-line helps above, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="simfa")
+def simfa() -> None:
+    """FlashAttention-3 on Hopper: logs, cycle-level simulation, analytical model, accuracy."""
+
+
+def main() -> None:
+    """Run the command line; a `SimfaError` prints its message alone and sets the exit code."""
+    try:
+        simfa.main(prog_name="simfa")
+    except SimfaError as error:
+        click.echo(f"simfa: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        click.echo("simfa: stopped; nothing was left half-written", err=True)
+        sys.exit(130)

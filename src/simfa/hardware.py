@@ -1,0 +1,382 @@
+"""Hardware presets: every number of the model with its unit, status and source, read from `presets/*.toml`.
+
+A preset may extend another; overlays (`presets/overlays/*.toml`) and `key=value` overrides are merged over it.
+Values in ns belong to another clock than the SM's and are converted once, at load of the engine.
+"""
+
+import difflib
+import hashlib
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from simfa.errors import HardwareError
+
+Status = Literal["paper", "datasheet", "microbenchmark", "calibrated", "assumed"]
+Count = Annotated[int, Meta(ge=1)]
+Cycles = Annotated[int, Meta(ge=0)]
+Nanoseconds = Annotated[float, Meta(ge=0)]
+Rate = Annotated[float, Meta(gt=0)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+
+
+class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the preset's groups: frozen, and strict about names."""
+
+
+class Gpu(_Group):
+    """The chip as a whole."""
+
+    name: str
+    sm_count: Count
+    sm_clock_hz: Rate
+    compute_capability: str
+
+
+class Sm(_Group):
+    """SM frontend (Algorithm 1)."""
+
+    issue_width: Count
+    scheduler: Literal["gto", "lrr", "oldest"]
+    shared_memory_bytes: Count
+    registers: Count
+
+
+class TensorCore(_Group):
+    """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles."""
+
+    flop_per_cycle: Count
+    wgmma_min_cycles: Cycles
+    wgmma_issue_cycles: Count
+    wgmma_tail_ss_cycles: Cycles
+    wgmma_tail_rs_cycles: Cycles
+    wgmma_window_ss: Count
+    wgmma_window_rs: Count
+    group_drain_cycles: Cycles
+
+
+class CudaCore(_Group):
+    """CUDA-core work of a warpgroup, priced from operation counts; a rate of 0 means the operation is hidden."""
+
+    sharing: Literal["shared", "private"]
+    order: Literal["fifo", "round_robin"]
+    quantum_cycles: Count
+    exp_per_cycle: Cycles
+    max_per_cycle: Cycles
+    scale_per_cycle: Cycles
+    sum_per_cycle: Cycles
+    convert_per_cycle: Cycles
+    rescale_per_cycle: Cycles
+    mask_per_cycle: Cycles
+    epilogue_per_cycle: Cycles
+    register_pressure: Fraction
+
+
+class Tma(_Group):
+    """TMA engine of one SM (Figure 2)."""
+
+    level: Annotated[int, Meta(ge=0, le=1)]
+    level_0_latency_cycles: Cycles
+    launch_cycles: Cycles
+    tensor_map_cycles: Cycles
+    descriptor_cache_entries: Count
+    descriptor_miss_cycles: Cycles
+    issue_gap_cycles: Cycles
+    issue_bytes_per_cycle: Count
+    max_lines_in_flight: Count
+    deduplicate: bool
+    request_bytes: Count
+    store_read_cycles: Cycles
+
+
+class Mbarrier(_Group):
+    """Shared-memory barriers of the TMA pipelines."""
+
+    arrive_cycles: Cycles
+    remote_arrive_cycles: Cycles
+    wait_cycles: Count
+    wake_cycles: Cycles
+
+
+class NamedBarrier(_Group):
+    """Hardware named barriers (bar.sync, bar.arrive)."""
+
+    arrive_cycles: Cycles
+    wait_cycles: Count
+    wake_cycles: Cycles
+
+
+class Lrc(_Group):
+    """L2 request coalescer of an SM pair."""
+
+    enabled: bool
+    multicast: bool
+    entries: Count
+    max_merges: Count
+    hold_cycles: Cycles
+
+
+class Crossbar(_Group):
+    """Path between SM pairs and L2 slices; latencies are whole L2 hit round trips of a plain load."""
+
+    near_latency_cycles: Count
+    far_latency_cycles: Count
+    sm_port_bytes_per_cycle: Count
+
+
+class RemoteCopy(_Group):
+    """Shadow copies of far lines in the near partition."""
+
+    enabled: bool
+    max_insertion_probability: Fraction
+    occupancy_threshold: Fraction
+
+
+class L2(_Group):
+    """All L2 slices together, and the queues of one."""
+
+    capacity_bytes: Count
+    line_bytes: Count
+    slices: Count
+    ways: Count
+    hash: Literal["xor", "modulo", "strong"]
+    bytes_per_cycle_per_slice: Count
+    request_queue_entries: Count
+    response_queue_entries: Count
+    mshr_entries: Count
+    mshr_merges: Count
+    remote_copy: RemoteCopy
+
+
+class Memory(_Group):
+    """Device memory behind the slices: one channel a slice."""
+
+    model: Literal["channel", "hbm3"]
+    peak_bytes_per_s: Rate
+    efficiency: Annotated[float, Meta(gt=0, le=1)]
+    latency_ns: Nanoseconds
+    write_cost: Rate
+
+
+class Grid(_Group):
+    """Kernel launch and tile dispatch."""
+
+    launch_ns: Nanoseconds
+    tile_fetch_cycles: Count
+    tile_edge_cycles: Cycles
+
+
+class HardwareSpec(_Group):
+    """One GPU: every value the simulator and the analytical model need, in the units of the field names."""
+
+    gpu: Gpu
+    sm: Sm
+    tensor_core: TensorCore
+    cuda_core: CudaCore
+    tma: Tma
+    mbarrier: Mbarrier
+    named_barrier: NamedBarrier
+    lrc: Lrc
+    crossbar: Crossbar
+    l2: L2
+    memory: Memory
+    grid: Grid
+
+    def __post_init__(self) -> None:
+        """Refuse combinations that cannot be built."""
+        per_way = self.l2.slices * self.l2.ways * self.l2.line_bytes
+        if self.l2.capacity_bytes % per_way:
+            raise ValueError(
+                f"l2.capacity_bytes {self.l2.capacity_bytes} is not a whole number of sets: expected a multiple of "
+                f"slices x ways x line_bytes = {per_way}"
+            )
+        if self.gpu.sm_count % 2:
+            raise ValueError(f"gpu.sm_count {self.gpu.sm_count} is odd; SMs come in pairs")
+        if self.l2.slices % 2:
+            raise ValueError(f"l2.slices {self.l2.slices} is odd; the two partitions need the same number")
+        if self.crossbar.far_latency_cycles < self.crossbar.near_latency_cycles:
+            raise ValueError("crossbar.far_latency_cycles is below near_latency_cycles")
+        line, port = self.l2.line_bytes, self.tma.issue_bytes_per_cycle
+        if line % port and port % line:
+            raise ValueError(
+                f"tma.issue_bytes_per_cycle {port} neither divides nor is a multiple of a {line}-byte line"
+            )
+
+    @property
+    def tensor_flop_per_s(self) -> float:
+        """Dense FP16 peak of the chip at its nominal clock."""
+        return self.gpu.sm_count * self.tensor_core.flop_per_cycle * self.gpu.sm_clock_hz
+
+    def sha256(self) -> str:
+        """Return the hex digest of all values: the same numbers give the same digest, whatever file they came from."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    """Where one value comes from; `range` is what a calibration may try."""
+
+    status: Status
+    source: str
+    range: tuple[float, float] | None = None
+
+
+class Preset(msgspec.Struct, frozen=True):
+    """A loaded preset: its values, and by dotted path where each comes from."""
+
+    name: str
+    spec: HardwareSpec
+    provenance: dict[str, Provenance]
+
+
+def preset_names() -> list[str]:
+    """Return the names of the shipped presets, sorted."""
+    folder = resources.files("simfa") / "presets"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def overlay_names() -> list[str]:
+    """Return the names of the shipped overlays, sorted."""
+    folder = resources.files("simfa") / "presets" / "overlays"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str] = ()) -> Preset:
+    """Return preset `name` (shipped, or a path ending in `.toml`) with overlays and `path=value` overrides applied.
+
+    Raises `HardwareError` naming the file and the value's path for an unknown preset, overlay, key or wrong type.
+    """
+    tables = [_read(name, "presets", preset_names())]
+    seen = [name]
+    while (parent := tables[0].get("extends")) is not None:
+        if parent in seen:
+            raise HardwareError(f"preset {name}: extends itself through {' -> '.join([*seen, str(parent)])}")
+        seen.append(parent)
+        tables.insert(0, _read(parent, "presets", preset_names()))
+    tables += [_read(overlay, "presets/overlays", overlay_names()) for overlay in overlays]
+    values: dict[str, Any] = {}
+    provenance: dict[str, Provenance] = {}
+    for table in tables:
+        _merge(table, "", values, provenance, name)
+    for override in overrides:
+        _override(override, values, provenance)
+    try:
+        spec = msgspec.convert(_nest(values), HardwareSpec)
+    except msgspec.ValidationError as error:
+        raise HardwareError(f"preset {name}: {str(error).replace('$.', '')}") from error
+    return Preset(
+        name="+".join([Path(name).stem if name.endswith(".toml") else name, *overlays]),
+        spec=spec,
+        provenance=provenance,
+    )
+
+
+def _read(name: str, folder: str, known: list[str]) -> dict[str, Any]:
+    """Return the TOML table of a shipped or user file."""
+    if name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise HardwareError(f"{name}: cannot be read: {error.strerror}") from error
+    elif name in known:
+        text = (resources.files("simfa") / folder / f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        kind = "overlay" if folder.endswith("overlays") else "preset"
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)} or a .toml file"
+        raise HardwareError(f"{kind} {name!r} is unknown; {hint}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise HardwareError(f"{name}: not valid TOML: {error}") from error
+
+
+def _merge(
+    table: Mapping[str, Any], prefix: str, values: dict[str, Any], provenance: dict[str, Provenance], name: str
+) -> None:
+    """Flatten a preset table into dotted paths; a leaf is a table with `value`, `status` and `source`."""
+    for key, entry in table.items():
+        path = f"{prefix}{key}"
+        if path in ("extends", "about"):
+            continue
+        if not isinstance(entry, Mapping):
+            raise HardwareError(
+                f"preset {name}: {path} has no provenance; write {{ value = ..., status = ..., source = ... }}"
+            )
+        if "value" not in entry:
+            _merge(entry, f"{path}.", values, provenance, name)
+            continue
+        values[path] = entry["value"]
+        try:
+            provenance[path] = msgspec.convert({k: v for k, v in entry.items() if k != "value"}, Provenance)
+        except msgspec.ValidationError as error:
+            raise HardwareError(f"preset {name}: {path}: {error}") from error
+
+
+def _override(text: str, values: dict[str, Any], provenance: dict[str, Provenance]) -> None:
+    """Apply one `path=value`; the value is read as TOML, or as a bare word."""
+    path, separator, raw = text.partition("=")
+    path = path.strip()
+    if not separator:
+        raise HardwareError(f"override {text!r}: expected path=value, e.g. l2.mshr_entries=256")
+    if path not in values:
+        close = difflib.get_close_matches(path, values, 1)
+        hint = f"; did you mean {close[0]}?" if close else "; `simfa hardware show` lists all paths"
+        raise HardwareError(f"override {text!r}: no such value{hint}")
+    try:
+        values[path] = tomllib.loads(f"v = {raw}")["v"]
+    except tomllib.TOMLDecodeError:
+        values[path] = raw.strip()
+    provenance[path] = Provenance("assumed", "command line")
+
+
+def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested tables from dotted paths."""
+    root: dict[str, Any] = {}
+    for path, value in values.items():
+        *groups, leaf = path.split(".")
+        node = root
+        for group in groups:
+            node = node.setdefault(group, {})
+        node[leaf] = value
+    return root
+
+
+def unit_of(path: str) -> str:
+    """Return the unit that a value's name carries, or an empty string for counts, names and switches."""
+    leaf = path.rsplit(".", 1)[-1]
+    for suffix, unit in (
+        ("_bytes_per_cycle_per_slice", "B/cycle"),
+        ("_bytes_per_cycle", "B/cycle"),
+        ("flop_per_cycle", "FLOP/cycle"),
+        ("_per_cycle", "1/cycle"),
+        ("_bytes_per_s", "B/s"),
+        ("_cycles", "cycles"),
+        ("_ns", "ns"),
+        ("_hz", "Hz"),
+        ("_bytes", "B"),
+    ):
+        if leaf.endswith(suffix):
+            return unit
+    return ""
+
+
+def value_at(spec: HardwareSpec, path: str) -> Any:
+    """Return the value at a dotted path."""
+    node: Any = spec
+    for part in path.split("."):
+        node = getattr(node, part)
+    return node
+
+
+def describe(path: str) -> str:
+    """Return the docstring of the group a value belongs to, for `simfa hardware explain`."""
+    group: Any = HardwareSpec
+    for part in path.split(".")[:-1]:
+        group = typing.get_type_hints(group)[part]
+    return str(group.__doc__)

@@ -1,0 +1,1 @@
+"""Stage 2, offline: warps to warpgroups, events to simulator instructions, verified traces."""
