@@ -65,7 +65,13 @@ def synthesize(
     grid = preset.spec.gpu.sm_count
     if ctas is not None:
         _check_filter(ctas, grid, kernel.cluster)
-    for what, count in (("query blocks", kernel.query_blocks(shape)), ("heads", shape.heads_q), ("batch", shape.batch)):
+    limited = {
+        "query blocks": kernel.query_blocks(shape),
+        "key blocks": kernel.key_blocks(shape, kernel.query_blocks(shape) - 1),
+        "heads_q": shape.heads_q,
+        "batch": shape.batch,
+    }
+    for what, count in limited.items():
         if count > 1 << 16:
             raise ShapeError(f"{what} {count}: a log record holds at most {1 << 16}; use a smaller shape")
     metadata = LogMetadata(

@@ -104,6 +104,11 @@ def row_bytes_for(records: int) -> int:
     return -(-used // ROW_ALIGNMENT) * ROW_ALIGNMENT
 
 
+def capacity_of(row_bytes: int) -> int:
+    """Return how many records a row of `row_bytes` bytes holds."""
+    return (row_bytes - ROW_HEADER_DTYPE.itemsize) // RECORD_DTYPE.itemsize
+
+
 class LogSource(Protocol):
     """A log on disk, in memory, or made row by row on demand."""
 
@@ -182,7 +187,7 @@ class Log:
 
     def _check_headers(self, headers: RowHeaders, allow_truncated: bool) -> None:
         """Refuse headers that no kernel of this log could have written."""
-        capacity = (self.row_bytes - ROW_HEADER_DTYPE.itemsize) // RECORD_DTYPE.itemsize
+        capacity = capacity_of(self.row_bytes)
         warps = warps_per_cta(self.metadata.kernel)
         key = headers["block"].astype(np.int64) * warps + headers["warp"]
         unsorted = np.zeros(len(headers), bool)
@@ -276,13 +281,23 @@ def open_log(path: str | os.PathLike[str], *, allow_truncated: bool = False) -> 
     return log
 
 
+def file_bytes(log: LogSource) -> int:
+    """Return the size of the file that `write_log` makes of `log`."""
+    return _rows_offset(msgspec.json.encode(log.metadata)) + len(log.rows) * log.row_bytes
+
+
+def _rows_offset(text: bytes) -> int:
+    """Return where the rows begin behind a metadata text."""
+    return -(-(_PREAMBLE.size + len(text)) // ROWS_ALIGNMENT) * ROWS_ALIGNMENT
+
+
 def write_log(path: str | os.PathLike[str], log: LogSource) -> None:
     """Write `log` to `path`, one row at a time: memory use does not depend on the log's size.
 
     Nothing is left behind when the disk fills (`SimfaError`). Raises `LogError` for a row that does not fit.
     """
     text = msgspec.json.encode(log.metadata)
-    rows_offset = -(-(_PREAMBLE.size + len(text)) // ROWS_ALIGNMENT) * ROWS_ALIGNMENT
+    rows_offset = _rows_offset(text)
     rows, row_bytes = log.rows, log.row_bytes
     preamble = _PREAMBLE.pack(
         MAGIC,
