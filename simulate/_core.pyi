@@ -1,0 +1,1 @@
+"""Cycle-level engine of Sim-FA."""
