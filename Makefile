@@ -9,7 +9,7 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 RUN_EXTRAS := workflow,report
 TEST_EXTRAS := $(RUN_EXTRAS),test,dev,parquet,ncu,baselines
 
-PACKAGE := $(shell find src instrument translate simulate analytical measure report \
+PACKAGE := $(shell find src instrument translate simulate analytical measure report data/measured \
     -type f -not -path '*/__pycache__/*' -not -name '.*')
 CPP := $(shell find simulate instrument -name '*.?pp' -o -name '*.cu' -o -name '*.cuh')
 

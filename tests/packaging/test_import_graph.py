@@ -14,7 +14,7 @@ GPU_LIBRARIES = {"cupy", "pycuda", "nvtx"}
 
 
 class Import(NamedTuple):
-    """One import of `target` in a file; `lazy` when it stands inside a function."""
+    """One import of `target` in a file; `lazy` when it stands inside a function or is for type checkers only."""
 
     target: str
     lazy: bool
@@ -28,6 +28,7 @@ def imports_of(path: Path) -> Iterator[Import]:
         line
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
     for node in ast.walk(tree):
