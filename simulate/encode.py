@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from simfa.simulate import _core
 
 from simfa import isa
 from simfa.errors import SimulationError
 from simfa.hardware import CudaCore, HardwareSpec
 from simfa.isa import Affine, Bubbles, Instruction, Repeat, Slot, Wgmma
+from simfa.simulate import _core
 from simfa.trace import Program, Trace
 from simfa.units import ns_to_cycles
 

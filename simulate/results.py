@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from simfa.simulate import _core
 
 from simfa.files import atomic_write
 from simfa.hardware import HardwareSpec
+from simfa.simulate import _core
 from simfa.trace import Trace
 from simfa.units import cycles_to_us
 

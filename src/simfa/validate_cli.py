@@ -29,7 +29,13 @@ Predictor = Callable[["MeasuredCase"], Any]
 @click.option("--gpu", help="Simulate every case on this preset instead of the one its GPU is mapped to.")
 @click.option("--case", "only", multiple=True, metavar="ID", help="Only this case (repeatable).")
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases; they are listed as excluded.")
-@click.option("--results", "folders", multiple=True, type=click.Path(exists=True), help="Join a finished run, or all below a folder.")
+@click.option(
+    "--results",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Join a finished run, or all below a folder.",
+)
 @click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
 @click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
