@@ -1,4 +1,4 @@
-"""Runs a trace on the compiled engine: chunks with progress, a stop on Ctrl-C, hangs named by program and instruction."""
+"""Runs a trace on the compiled engine: in chunks, with progress, a stop on Ctrl-C, and hangs named by instruction."""
 
 import re
 import time
