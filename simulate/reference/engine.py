@@ -12,7 +12,6 @@ from simfa.simulate.reference.threads import Thread
 
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
-from simfa.isa import MNEMONICS
 from simfa.trace import TileBinding, Trace
 from simfa.units import ns_to_cycles
 
@@ -197,6 +196,5 @@ def _reason(thread: Thread) -> str:
     if thread.computing:
         return "waits for the CUDA cores"
     if thread.has_instruction():
-        mnemonic = MNEMONICS[type(thread.steps[thread.position].instruction)]
-        return "waits for room in the WGMMA window" if mnemonic == "WGMMA" else f"is ready at cycle {thread.ready}"
+        return f"is ready at cycle {thread.ready}"
     return "waits for a tile"
