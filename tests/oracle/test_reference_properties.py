@@ -40,7 +40,7 @@ def _launch(case: Case) -> int:
 def test_each_role_issues_its_programs_in_order(index):
     case, result = _case(index)
     for (cta, role), issues in result.issues.items():
-        expected = [(step.program, step.index) for step in executed(case.trace, cta, role)]
+        expected = [(step.program, step.flat_index) for step in executed(case.trace, cta, role)]
         assert [issue[1:] for issue in issues] == expected
 
 
