@@ -1,0 +1,182 @@
+"""`simfa validate`: simulate measured cases, or join finished runs with them, and print errors case by case."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simfa import __version__
+from simfa.errors import MeasureError
+from simfa.files import atomic_write, json_bytes, write_json, write_manifest
+
+if TYPE_CHECKING:
+    from simfa.measure.cases import CaseSet, MeasuredCase
+    from simfa.measure.results import SimulatedRun
+    from simfa.measure.summary import Summary
+
+Predictor = Callable[["MeasuredCase"], Any]
+
+
+@click.command()
+@click.option("--set", "names", multiple=True, help="Bundled set: ncu-1500, calib, valid, h20, s01 ... (repeatable).")
+@click.option(
+    "--measured", "tables", multiple=True, type=click.Path(exists=True), help="Your own table of measurements (CSV)."
+)
+@click.option("--gpu", help="Simulate every case on this preset instead of the one its GPU is mapped to.")
+@click.option("--case", "only", multiple=True, metavar="ID", help="Only this case (repeatable).")
+@click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases; they are listed as excluded.")
+@click.option(
+    "--results",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Join a finished run, or all below a folder.",
+)
+@click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
+@click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def validate(
+    names: tuple[str, ...],
+    tables: tuple[str, ...],
+    gpu: str | None,
+    only: tuple[str, ...],
+    max_seqlen: int | None,
+    folders: tuple[str, ...],
+    stats: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Compare simulation with measurements, case by case: errors, MAPE, maximum, bias, trend with length.
+
+    Each case is simulated at the SM clock and with the kernel version it was measured with. Without --set and
+    --measured the set is ncu-1500.
+    """
+    if folders and stats:
+        raise click.UsageError("--stats writes what is simulated here; with --results nothing is")
+    from simfa.measure.cases import load_set, load_table
+
+    sets = [load_set(name) for name in names] + [load_table(path) for path in tables]
+    sets = [narrow(entry, gpu, only, max_seqlen) for entry in sets or [load_set("ncu-1500")]]
+    unknown = set(only) - {case.id for entry in sets for case in entry.cases}
+    if unknown:
+        raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
+    summary = join(sets, folders) if folders else simulate(sets, default_predictor(), stats)
+    if output is not None:
+        write(summary, Path(output), tables)
+    report(summary, as_json)
+
+
+def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int | None) -> CaseSet:
+    """Return a set with another preset, fewer cases, or no case longer than `max_seqlen` tokens."""
+    import msgspec
+
+    from simfa.measure.cases import CaseSet, Excluded
+
+    cases = [case for case in entry.cases if not only or case.id in only]
+    if gpu is not None:
+        cases = [msgspec.structs.replace(case, preset=gpu) for case in cases]
+    excluded = [] if only else list(entry.excluded)
+    if max_seqlen is not None:
+        long = [case for case in cases if max(case.shape.seqlen_q, case.shape.seqlen_kv) > max_seqlen]
+        cases = [case for case in cases if case not in long]
+        excluded += [Excluded(case.id, f"longer than --max-seqlen {max_seqlen}") for case in long]
+    return CaseSet(entry.name, tuple(cases), tuple(excluded))
+
+
+def default_predictor() -> Predictor:
+    """Return the simulator as a function of a measured case."""
+    from simfa.hardware import load_preset
+    from simfa.measure.results import clock_of
+    from simfa.pipeline import predict
+
+    def predictor(case: MeasuredCase) -> Any:
+        return predict(
+            case.shape,
+            load_preset(case.preset),
+            kernel_version=case.kernel_version,
+            sm_clock_hz=clock_of(case),
+        )
+
+    return predictor
+
+
+def simulate(sets: Sequence[CaseSet], predictor: Predictor, stats: str | None) -> Summary:
+    """Simulate every case once and return the summary; the same launch in two sets is not simulated twice."""
+    import msgspec
+
+    from simfa.measure.results import clock_of, run_from
+    from simfa.measure.summary import Summary, set_result
+
+    done: dict[Any, SimulatedRun] = {}
+    results = []
+    for entry in sets:
+        pairs = []
+        for number, case in enumerate(entry.cases, 1):
+            key = (case.shape, case.preset, case.kernel_version, clock_of(case))
+            if key not in done:
+                click.echo(f"{entry.name} {number}/{len(entry.cases)} {case.id} {case.shape.describe()}", err=True)
+                result = msgspec.to_builtins(predictor(case))
+                done[key] = run_from(result, case.id)
+                if stats is not None:
+                    folder = Path(stats) / case.id
+                    make_folder(folder)
+                    write_json(folder / "stats.json", result)
+            pairs.append((case, done[key]))
+        results.append(set_result(entry, pairs))
+    return Summary(tool_version=__version__, sets=results)
+
+
+def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
+    """Return the summary from finished runs; raises `MeasureError` when a case was not simulated.
+
+    Runs that no case asks for become predictions.
+    """
+    from simfa.measure.results import find_stats, pair, read_run
+    from simfa.measure.summary import Summary, prediction, set_result
+
+    runs = [read_run(path) for path in find_stats(folders)]
+    results, used = [], set()
+    for entry in sets:
+        pairs, missing = pair(entry.cases, runs)
+        if missing:
+            raise MeasureError(
+                f"set {entry.name}: no run under {', '.join(folders)} for {', '.join(case.id for case in missing)}; "
+                "expected a stats.json with the case's shape, preset, kernel version and SM clock"
+            )
+        used |= {run.key for _, run in pairs}
+        results.append(set_result(entry, pairs))
+    others = [prediction(run) for run in runs if run.key not in used]
+    return Summary(tool_version=__version__, sets=results, predictions=others)
+
+
+def make_folder(folder: Path) -> None:
+    """Create an output folder; raises `MeasureError` when that is impossible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeasureError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+def write(summary: Summary, folder: Path, tables: Sequence[str]) -> None:
+    """Write `summary.csv` and `summary.json` with their manifest."""
+    from simfa.measure.summary import to_csv
+
+    make_folder(folder)
+    with atomic_write(folder / "summary.csv") as handle:
+        handle.write(to_csv(summary))
+    write_json(folder / "summary.json", summary)
+    write_manifest(folder / "summary.json", "validate", {Path(path).name: path for path in tables})
+
+
+def report(summary: Summary, as_json: bool) -> None:
+    """Print the summary for a person, or as JSON."""
+    from simfa.measure.summary import to_text
+
+    if as_json:
+        sys.stdout.write(json_bytes(summary).decode())
+    else:
+        click.echo("\n\n".join(to_text(entry) for entry in summary.sets))
