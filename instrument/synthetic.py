@@ -11,7 +11,6 @@ from collections.abc import Collection
 import numpy as np
 
 from simfa.errors import ShapeError
-from simfa.events import Event
 from simfa.hardware import Preset
 from simfa.instrument.costs import costs_of
 from simfa.instrument.event_order import (
@@ -22,6 +21,7 @@ from simfa.instrument.event_order import (
     end_events,
     logging_warps,
     of_level_1,
+    set_coordinates,
     tile_events,
 )
 from simfa.instrument.row_clock import RowClock
@@ -154,10 +154,7 @@ class SyntheticLog:
         # Tiles follow each other by the consumers' time; a producer far ahead of a longer tile is held back here.
         np.maximum.accumulate(times, out=times)
         times += self._clock.origin(cta) + self._skew(cta, warp)
-        if level >= 2:
-            tile = records["event"] == Event.TILE
-            for field, values in zip(("stage", "payload", "aux"), zip(*plan.tiles, strict=True), strict=True):
-                records[field][tile] = values
+        set_coordinates(records, plan.tiles)
         return records
 
     def _make_template(self, kind: TileKind, role: int, ring_base: int, last_warp: bool) -> Records:

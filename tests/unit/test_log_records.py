@@ -46,6 +46,7 @@ def test_limits_are_inclusive(level, role, record):
         (1, 0, (Event.TMA_V_ISSUE, 2, 0, 0), "TMA_V_ISSUE with stage 2; expected below 2 stages of the ring"),
         (2, 1, (Event.RELEASE_V, 0, 2, 0), "RELEASE_V with payload 2; expected below 2 blocks of K/V"),
         (2, 1, (Event.BAR_ARRIVE, 0, 16, 0), "BAR_ARRIVE with payload 16; expected below 16 named barriers"),
+        (1, 0, (Event.TMA_Q_ISSUE, 0, 3, 0), "TMA_Q_ISSUE with payload 3; expected below 3 query blocks"),
         (2, 1, (Event.TILE, 3, 0, 0), "TILE with stage 3; expected below 3 query blocks"),
         (2, 1, (Event.TILE, 0, 4, 0), "TILE with payload 4; expected below 4 query heads"),
         (2, 1, (Event.TILE, 0, 0, 2), "TILE with aux 2; expected below 2 batch entries"),

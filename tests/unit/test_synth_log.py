@@ -46,6 +46,9 @@ def test_every_tile_is_run_once_and_all_roles_agree(head_dim, causal):
     for row, header in enumerate(log.rows):
         tiles = tiles_of(log.records(row))
         assert by_cta.setdefault(int(header["block"]), tiles) == tiles
+        if header["role"] == 0:
+            loads = log.records(row)["event"] == Event.TMA_Q_ISSUE
+            assert log.records(row)["payload"][loads].tolist() == [tile.m_block for tile in tiles]
     assert sorted(tile for tiles in by_cta.values() for tile in tiles) == sorted(tile_order(shape, kernel))
     if kernel.schedule == "static":
         assert by_cta == {cta: list(static_tiles(shape, kernel, 4, cta)) for cta in range(4)}

@@ -11,9 +11,11 @@ from simfa.instrument.event_order import (
     end_events,
     logging_warps,
     loop_bounds,
+    set_coordinates,
     tile_events,
 )
 from simfa.kernel import kernel_for
+from simfa.schedule import Tile
 from simfa.workload import AttentionShape
 
 
@@ -190,6 +192,19 @@ def test_v_of_a_turn_is_the_previous_read_state():
         (Event.WAIT_WG_0, 0, 0),
         (Event.RELEASE_V, 0, 0),
     ]
+
+
+def test_softmax_names_its_block_and_no_slot():
+    records = tile_events(PING_PONG_2, 2, 3, 2, ring_base=1)
+    assert slots(records, Event.SOFTMAX_END) == [(Event.SOFTMAX_END, 0, block) for block in (2, 1, 0)]
+
+
+def test_coordinates_of_tiles_in_order():
+    both = np.concatenate([tile_events(PING_PONG_2, 0, blocks, 2) for blocks in (2, 3)])
+    set_coordinates(both, [Tile(5, 2, 1), Tile(4, 3, 0)])
+    tiles = both[both["event"] == Event.TILE]
+    assert tiles[["stage", "payload", "aux"]].tolist() == [(5, 2, 1), (4, 3, 0)]
+    assert both[both["event"] == Event.TMA_Q_ISSUE]["payload"].tolist() == [5, 4]
 
 
 @pytest.mark.parametrize("kernel", [PING_PONG_2, PING_PONG_3])
