@@ -4,79 +4,11 @@ import csv
 import io
 from collections.abc import Sequence
 
-import msgspec
-
-from simfa.measure.accuracy import Accuracy, Comparison, summarize
-from simfa.measure.cases import CaseSet, Excluded, MeasuredCase
+from simfa.measure.accuracy import Comparison, summarize
+from simfa.measure.cases import CaseSet, MeasuredCase
 from simfa.measure.results import SimulatedRun
+from simfa.summary import Accuracy, CaseResult, Excluded, Prediction, SetResult, Summary
 from simfa.tables import text_table
-
-
-class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1."""
-
-    id: str
-    source_id: str
-    gpu: str
-    preset: str
-    preset_sha256: str
-    kernel_version: str
-    sm_clock_mhz: float
-    clock_stated: bool
-    launches: str
-    dtype: str
-    batch: int
-    seqlen_q: int
-    seqlen_kv: int
-    heads_q: int
-    heads_kv: int
-    head_dim: int
-    causal: bool
-    measured_us: float
-    simulated_us: float
-    error: float
-    cycles: int
-    tensor_utilization: float
-    source_url: str
-
-
-class SetResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One set: its accuracy, its cases, and the rows left out."""
-
-    name: str
-    accuracy: Accuracy
-    cases: list[CaseResult]
-    excluded: list[Excluded]
-
-
-class SelfConsistency(msgspec.Struct, frozen=True, kw_only=True):
-    """A synthetic log's own duration beside the simulation of that log: no measurement, and no part of any MAPE."""
-
-    name: str
-    preset: str
-    synthetic_us: float
-    simulated_us: float
-    difference: float
-
-
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without any measurement to compare with."""
-
-    name: str
-    preset: str
-    shape: str
-    log_source: str
-    simulated_us: float
-    tensor_utilization: float
-
-
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What `summary.json` holds."""
-
-    tool_version: str
-    sets: list[SetResult]
-    self_consistency: list[SelfConsistency] = []
-    predictions: list[Prediction] = []
 
 
 def set_result(case_set: CaseSet, pairs: Sequence[tuple[MeasuredCase, SimulatedRun]]) -> SetResult:

@@ -16,7 +16,7 @@ from simfa.files import atomic_write, json_bytes, write_json, write_manifest
 if TYPE_CHECKING:
     from simfa.measure.cases import CaseSet, MeasuredCase
     from simfa.measure.results import SimulatedRun
-    from simfa.measure.summary import Summary
+    from simfa.summary import Summary
 
 Predictor = Callable[["MeasuredCase"], Any]
 
@@ -29,7 +29,13 @@ Predictor = Callable[["MeasuredCase"], Any]
 @click.option("--gpu", help="Simulate every case on this preset instead of the one its GPU is mapped to.")
 @click.option("--case", "only", multiple=True, metavar="ID", help="Only this case (repeatable).")
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases; they are listed as excluded.")
-@click.option("--results", "folders", multiple=True, type=click.Path(exists=True), help="Join a finished run, or all below a folder.")
+@click.option(
+    "--results",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Join a finished run, or all below a folder.",
+)
 @click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
 @click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -68,7 +74,8 @@ def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int
     """Return a set with another preset, fewer cases, or no case longer than `max_seqlen` tokens."""
     import msgspec
 
-    from simfa.measure.cases import CaseSet, Excluded
+    from simfa.measure.cases import CaseSet
+    from simfa.summary import Excluded
 
     cases = [case for case in entry.cases if not only or case.id in only]
     if gpu is not None:
@@ -103,7 +110,8 @@ def simulate(sets: Sequence[CaseSet], predictor: Predictor, stats: str | None) -
     import msgspec
 
     from simfa.measure.results import clock_of, run_from
-    from simfa.measure.summary import Summary, set_result
+    from simfa.measure.summary import set_result
+    from simfa.summary import Summary
 
     done: dict[Any, SimulatedRun] = {}
     results = []
@@ -130,7 +138,8 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
     Runs that no case asks for become predictions.
     """
     from simfa.measure.results import find_stats, pair, read_run
-    from simfa.measure.summary import Summary, prediction, set_result
+    from simfa.measure.summary import prediction, set_result
+    from simfa.summary import Summary
 
     runs = [read_run(path) for path in find_stats(folders)]
     results, used = [], set()

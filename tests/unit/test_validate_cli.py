@@ -12,7 +12,7 @@ from simfa import validate_cli
 from simfa.cli import simfa
 from simfa.errors import MeasureError
 from simfa.files import write_json
-from simfa.measure.summary import Summary
+from simfa.summary import Summary
 from simfa.workload import model_shape
 
 
