@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config.hpp"
+#include "ring_buffer.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -17,16 +18,19 @@ struct Waiter {
     bool both = false;
 };
 
+// Keeps the pair's outstanding requests; an entry's number travels with the request and comes back with the answer.
+// Multicast requests and writes are kept, but never joined.
 class Lrc {
   public:
+    // 16 bytes: these are touched twice for every line, in random order.
     struct Entry {
         std::uint32_t line = 0;
         std::uint8_t waiters = 0;
         bool write = false;
         bool answered = false;  // kept for `hold_cycles` after its answer
         bool findable = false;  // in the table of lines
-        Cycle held_until = 0;
-        std::array<Waiter, kMaxLrcWaiters> waiter{};
+        Waiter first;
+        Waiter second;
     };
 
     explicit Lrc(const Config& config)
@@ -35,16 +39,16 @@ class Lrc {
           max_merges_(config.lrc_max_merges),
           hold_cycles_(config.lrc_hold_cycles) {
         entries_.resize(limit_);
+        more_.resize(limit_);
         free_.reserve(limit_);
         for (int i = limit_ - 1; i >= 0; --i) free_.push_back(static_cast<std::uint16_t>(i));
         std::size_t slots = 16;
         shift_ = 28;
-        while (slots < 4U * limit_) {
+        while (slots < 2U * limit_) {
             slots *= 2;
             --shift_;
         }
         table_.assign(slots, kEmpty);
-        held_.reserve(limit_);
     }
 
     bool full(Cycle now) {
@@ -54,11 +58,11 @@ class Lrc {
 
     // An outstanding (or held) read of `line` that `waiter` may join, or -1.
     int find(std::uint32_t line, const Waiter& waiter, Cycle now) {
-        if (!merging_) return -1;
+        if (!merging_ || waiter.both) return -1;
+        if (!held_.empty()) expire(now);
         for (std::size_t i = slot_of(line); table_[i] != kEmpty; i = (i + 1) & (table_.size() - 1)) {
             const Entry& entry = entries_[table_[i]];
-            if (entry.line == line && entry.waiter[0].owner != waiter.owner && entry.waiters < max_merges_ &&
-                (!entry.answered || entry.held_until >= now))
+            if (entry.line == line && entry.first.owner != waiter.owner && entry.waiters < max_merges_)
                 return table_[i];
         }
         return -1;
@@ -67,7 +71,11 @@ class Lrc {
     // Joins an entry; true if it was answered already and the line can be delivered at once.
     bool join(int index, const Waiter& waiter) {
         Entry& entry = entries_[index];
-        entry.waiter[entry.waiters++] = waiter;
+        if (entry.waiters == 1)
+            entry.second = waiter;
+        else
+            more_[index][entry.waiters - 2] = waiter;
+        ++entry.waiters;
         return entry.answered;
     }
 
@@ -75,26 +83,29 @@ class Lrc {
     int open(std::uint32_t line, bool write, const Waiter& waiter) {
         const int index = free_.back();
         free_.pop_back();
-        Entry& entry = entries_[index];
-        entry.line = line;
-        entry.waiters = 1;
-        entry.write = write;
-        entry.answered = false;
-        entry.waiter[0] = waiter;
-        entry.findable = merging_ && !write;
-        if (entry.findable) insert(index);
+        entries_[index] = {line, 1, write, false, merging_ && !write && !waiter.both, waiter, {}};
+        if (entries_[index].findable) insert(index);
         return index;
     }
 
     const Entry& entry(int index) const { return entries_[index]; }
+
+    // Entries are spread over more memory than the nearest cache holds: ask for one, or for its table slot, early.
+    void prefetch(int index) const { __builtin_prefetch(&entries_[index]); }
+    void prefetch_slot(int index) const { __builtin_prefetch(&table_[slot_of(entries_[index].line)]); }
+
+    // Waiter `number` of an entry, in order of joining.
+    const Waiter& waiter(int index, int number) const {
+        if (number == 0) return entries_[index].first;
+        return number == 1 ? entries_[index].second : more_[index][number - 2];
+    }
 
     // The answer of entry `index` was delivered to all its waiters.
     void close(int index, Cycle now) {
         Entry& entry = entries_[index];
         if (hold_cycles_ > 0 && entry.findable) {
             entry.answered = true;
-            entry.held_until = now + hold_cycles_;
-            held_.push_back(static_cast<std::uint16_t>(index));
+            held_.push({now + hold_cycles_, static_cast<std::uint16_t>(index)});
             return;
         }
         release(index);
@@ -104,6 +115,10 @@ class Lrc {
 
   private:
     static constexpr std::uint16_t kEmpty = 0xFFFF;
+    struct Held {
+        Cycle until;
+        std::uint16_t index;
+    };
 
     std::size_t slot_of(std::uint32_t line) const { return (line * 0x9E3779B1U) >> shift_; }
 
@@ -134,9 +149,10 @@ class Lrc {
 
     // Frees held entries whose time is over; they were closed in order of time.
     void expire(Cycle now) {
-        std::size_t gone = 0;
-        while (gone < held_.size() && entries_[held_[gone]].held_until < now) release(held_[gone++]);
-        held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(gone));
+        while (!held_.empty() && held_.front().until < now) {
+            release(held_.front().index);
+            held_.pop();
+        }
     }
 
     bool merging_;
@@ -145,9 +161,10 @@ class Lrc {
     int hold_cycles_;
     int shift_;
     std::vector<Entry> entries_;
+    std::vector<std::array<Waiter, kMaxLrcWaiters - 2>> more_;
     std::vector<std::uint16_t> free_;
     std::vector<std::uint16_t> table_;
-    std::vector<std::uint16_t> held_;
+    RingBuffer<Held> held_;
 };
 
 }  // namespace simfa

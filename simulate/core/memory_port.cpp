@@ -52,10 +52,11 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
 void MemoryPort::answer(const Message& message, Cycle now) {
     const Lrc::Entry& entry = lrc_.entry(message.tag);
     for (int i = 0; i < entry.waiters; ++i) {
+        const Waiter waiter = lrc_.waiter(message.tag, i);
         if (entry.write)
-            tma_[entry.waiter[i].owner]->answer(entry.waiter[i].op, false, now);
+            tma_[waiter.owner]->answer(waiter.op, false, now);
         else
-            deliver_all(entry.waiter[i], now);
+            deliver_all(waiter, now);
     }
     lrc_.close(message.tag, now);
     tma_[0]->unblock(now);
