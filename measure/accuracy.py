@@ -15,7 +15,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """One case, measured and simulated.
 
     `reference` says what `measured_us` is: `measured` on hardware, or `synthetic`, the duration that the timing model
-    of a synthetic log gives. The two are never summarised together.
+    of a synthetic log gives, which `summarize` refuses.
     """
 
     id: str

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simfa.measure.accuracy import Comparison, summarize
 from simfa.measure.cases import CaseSet, MeasuredCase
 from simfa.measure.results import SimulatedRun
-from simfa.summary import Accuracy, CaseResult, Excluded, Prediction, SetResult, Summary
+from simfa.summary import Accuracy, CaseResult, Excluded, LogComparison, Prediction, SetResult, Summary
 from simfa.tables import text_table
 
 
@@ -65,6 +65,20 @@ def prediction(run: SimulatedRun) -> Prediction:
     )
 
 
+def log_comparison(run: SimulatedRun) -> LogComparison | None:
+    """Return a run beside the duration of its log, or None when that is not known or zero."""
+    if not run.log_us:
+        return None
+    return LogComparison(
+        name=run.name,
+        preset=run.preset,
+        source=run.log_source,
+        log_us=run.log_us,
+        simulated_us=run.latency_us,
+        difference=run.latency_us / run.log_us - 1,
+    )
+
+
 def to_csv(summary: Summary) -> str:
     """Return all cases as CSV: one line a case, excluded ones with empty figures and their reason."""
     columns = ["set", *CaseResult.__struct_fields__, "excluded_because"]
@@ -102,6 +116,27 @@ def to_text(result: SetResult) -> str:
     lines += ["", accuracy_line(result.accuracy)]
     lines += excluded_lines(result.excluded)
     return "\n".join(lines)
+
+
+def extras_text(summary: Summary) -> list[str]:
+    """Return what is no comparison with a measurement: logs beside their simulation, and predictions."""
+    parts = []
+    if summary.logs:
+        rows = [
+            (entry.name, entry.source, f"{entry.log_us:.2f}", f"{entry.simulated_us:.2f}", percent(entry.difference))
+            for entry in summary.logs
+        ]
+        headers = ("run", "log", "log us", "simulated us", "difference")
+        title = "logs and their simulation: self-consistency, no measurement and no part of any MAPE"
+        parts.append(f"{title}\n{text_table(headers, rows, right=(2, 3, 4))}")
+    if summary.predictions:
+        rows = [
+            (entry.name, entry.shape, entry.preset, f"{entry.simulated_us:.2f}", f"{entry.tensor_utilization:.1%}")
+            for entry in summary.predictions
+        ]
+        headers = ("run", "shape", "preset", "simulated us", "tensor pipe")
+        parts.append(f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4))}")
+    return parts
 
 
 def excluded_lines(excluded: Sequence[Excluded]) -> list[str]:

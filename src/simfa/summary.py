@@ -69,12 +69,17 @@ class SetResult(msgspec.Struct, frozen=True, kw_only=True):
     excluded: list[Excluded]
 
 
-class SelfConsistency(msgspec.Struct, frozen=True, kw_only=True):
-    """A synthetic log's own duration beside the simulation of that log: no measurement, and no part of any MAPE."""
+class LogComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A log's own duration beside the simulation of that log; never part of a MAPE.
+
+    `source` is `synthetic`, whose duration is a timing model's, so that agreement shows self-consistency only, or
+    `captured`, whose duration includes what the probes cost. `difference` is the fraction simulated / log - 1.
+    """
 
     name: str
     preset: str
-    synthetic_us: float
+    source: str
+    log_us: float
     simulated_us: float
     difference: float
 
@@ -95,5 +100,5 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     tool_version: str
     sets: list[SetResult]
-    self_consistency: list[SelfConsistency] = []
+    logs: list[LogComparison] = []
     predictions: list[Prediction] = []

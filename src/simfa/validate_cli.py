@@ -135,10 +135,10 @@ def simulate(sets: Sequence[CaseSet], predictor: Predictor, stats: str | None) -
 def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
     """Return the summary from finished runs; raises `MeasureError` when a case was not simulated.
 
-    Runs that no case asks for become predictions.
+    Runs that no case asks for become predictions; runs of a log are set beside its own duration, apart.
     """
     from simfa.measure.results import find_stats, pair, read_run
-    from simfa.measure.summary import prediction, set_result
+    from simfa.measure.summary import log_comparison, prediction, set_result
     from simfa.summary import Summary
 
     runs = [read_run(path) for path in find_stats(folders)]
@@ -152,8 +152,9 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
             )
         used |= {run.key for _, run in pairs}
         results.append(set_result(entry, pairs))
-    others = [prediction(run) for run in runs if run.key not in used]
-    return Summary(tool_version=__version__, sets=results, predictions=others)
+    logs = [entry for run in runs if (entry := log_comparison(run)) is not None]
+    others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
+    return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
 
 
 def make_folder(folder: Path) -> None:
@@ -177,9 +178,10 @@ def write(summary: Summary, folder: Path, tables: Sequence[str]) -> None:
 
 def report(summary: Summary, as_json: bool) -> None:
     """Print the summary for a person, or as JSON."""
-    from simfa.measure.summary import to_text
+    from simfa.measure.summary import extras_text, to_text
 
     if as_json:
         sys.stdout.write(json_bytes(summary).decode())
     else:
-        click.echo("\n\n".join(to_text(entry) for entry in summary.sets))
+        parts = [to_text(entry) for entry in summary.sets]
+        click.echo("\n\n".join([*parts, *extras_text(summary)]))
