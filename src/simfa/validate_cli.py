@@ -152,7 +152,7 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
             )
         used |= {run.key for _, run in pairs}
         results.append(set_result(entry, pairs))
-    logs = [entry for run in runs if (entry := log_comparison(run)) is not None]
+    logs = [found for run in runs if (found := log_comparison(run)) is not None]
     others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
     return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
 
