@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from simfa.simulate import _core
 
 from simfa import isa
 from simfa.errors import SimulationError
 from simfa.hardware import CudaCore, HardwareSpec
 from simfa.isa import Affine, Bubbles, Instruction, Repeat, Slot, Wgmma
+from simfa.simulate import _core
 from simfa.trace import Program, Trace
 from simfa.units import ns_to_cycles
 
@@ -36,25 +36,10 @@ OPS: dict[type, int] = {
     isa.Bubbles: 13,
 }
 _REPEAT, _END, _FINISH = 14, 15, 16
-_COLUMNS = [
-    "op",
-    "flags",
-    "ring",
-    "label",
-    "map",
-    "index",
-    "index_step",
-    "x",
-    "y",
-    "y_step",
-    "group",
-    "group_step",
-    "count",
-    "work_cycles",
-    "flat",
-    "address",
-    "address_step",
-]
+_COLUMNS = (
+    *("op", "flags", "ring", "label", "map", "index", "index_step", "x", "y", "y_step", "group", "group_step"),
+    *("count", "work_cycles", "flat", "address", "address_step"),
+)
 _COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
 
 _RING_ORDER = ("K", "V", "Q", "O")
@@ -184,7 +169,8 @@ class _Encoder:
         self.ring_count = max(self.rings.values(), default=-1) + 1
         if self.ring_count > _core.MAX_RINGS:
             raise SimulationError(
-                f"the trace's rings need {self.ring_count} numbers; the engine has {_core.MAX_RINGS} (0-3 are K, V, Q, O)"
+                f"the trace's rings need {self.ring_count} numbers; the engine has {_core.MAX_RINGS}, "
+                "0 to 3 of them for K, V, Q and O"
             )
         self.maps = {tensor_map.name: number for number, tensor_map in enumerate(trace.maps)}
         self.labels: dict[str, int] = {}
@@ -308,10 +294,12 @@ def encode_kernel(trace: Trace, hardware: HardwareSpec) -> tuple[_core.Kernel, l
         rank = len(tensor_map.dims)
         pad = 5 - rank
         maps.append(
-            [tensor_map.base, rank, tensor_map.element_bytes, _ORIGIN[tensor_map.origin]]
-            + [*tensor_map.dims, *[1] * pad]
-            + [tensor_map.element_bytes, *tensor_map.strides, *[0] * pad]
-            + [*tensor_map.box, *[1] * pad]
+            [
+                *(tensor_map.base, rank, tensor_map.element_bytes, _ORIGIN[tensor_map.origin]),
+                *(*tensor_map.dims, *[1] * pad),
+                *(tensor_map.element_bytes, *tensor_map.strides, *[0] * pad),
+                *(*tensor_map.box, *[1] * pad),
+            ]
         )
     kinds = [_kind_row([numbers[name] for name in kind.programs], trace, encoder) for kind in trace.tile_kinds]
     prologue = []

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from simfa.simulate import _core
 
 from simfa.files import atomic_write
 from simfa.hardware import HardwareSpec
+from simfa.simulate import _core
 from simfa.trace import Trace
 from simfa.units import cycles_to_us
 
@@ -76,9 +76,9 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One simulated kernel launch.
 
     `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs;
-    `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles` maps role and
-    reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. `host_seconds` is the engine
-    alone. `counters` are the engine's other counts.
+    `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles`
+    maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. `host_seconds` is
+    the engine alone. `counters` are the engine's other counts.
     """
 
     cycles: int

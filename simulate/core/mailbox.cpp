@@ -1,11 +1,14 @@
 #include "mailbox.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 namespace simfa {
 
 namespace {
+
+constexpr std::uint32_t kLast = 0xFFFFFFFF;
 
 // Pairs and slices are numbered apart; messages between slices come after those of pairs.
 std::uint64_t order_of(const Message& message) {
@@ -16,51 +19,79 @@ std::uint64_t order_of(const Message& message) {
 }  // namespace
 
 Mailbox::Mailbox(int threads, Cycle window_cycles, Cycle latency_cycles)
-    : threads_(static_cast<std::size_t>(threads)),
-      window_cycles_(window_cycles),
-      windows_(latency_cycles / window_cycles + 3),
-      window_(static_cast<std::uint64_t>(window_cycles)),
-      ring_(static_cast<std::uint64_t>(windows_)),
-      boxes_(static_cast<std::size_t>(windows_) * threads_),
-      starts_(static_cast<std::size_t>(window_cycles)) {}
+    : window_(static_cast<std::uint64_t>(window_cycles)),
+      ring_(static_cast<std::uint64_t>(latency_cycles / window_cycles + 3)),
+      threads_(static_cast<std::size_t>(threads)),
+      boxes_(ring_.divisor() * threads_),
+      storage_(boxes_.size()),
+      first_of_cycle_(static_cast<std::size_t>(window_cycles)),
+      cycles_(static_cast<std::size_t>(window_cycles) / 64 + 1) {}
 
-void Mailbox::begin(Box& box, Cycle window) {
-    if (!box.messages.empty()) throw std::logic_error("a message arrives later than its mailbox was built for");
-    box.window = window;
+void Mailbox::make_room(Box& box, std::uint64_t window) {
+    std::vector<Message>& storage = storage_[static_cast<std::size_t>(&box - boxes_.data())];
+    const std::size_t used = storage.size() - box.room;
+    if (box.window != static_cast<std::uint32_t>(window)) {
+        if (used > 0) throw std::logic_error("a message arrives later than its mailbox was built for");
+        box.window = static_cast<std::uint32_t>(window);
+    }
+    if (box.room > 0) return;
+    storage.resize(std::max<std::size_t>(8, 2 * used));
+    box.next = storage.data() + used;
+    box.room = static_cast<std::uint32_t>(storage.size() - used);
 }
 
 std::span<const Message> Mailbox::open(Cycle window_start) {
-    const auto window = static_cast<Cycle>(window_.quotient(static_cast<std::uint64_t>(window_start)));
-    const std::span<Box> boxes = boxes_of(window);
+    const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(window_start));
+    const std::size_t first = first_box(window);
     std::size_t count = 0;
-    for (const Box& box : boxes)
-        if (box.window == window) count += box.messages.size();
+    for (std::size_t box = first; box < first + threads_; ++box)
+        if (boxes_[box].window == static_cast<std::uint32_t>(window)) count += messages(box).size();
     if (count == 0) return {};
-    if (sorted_.size() < count) sorted_.resize(std::max(count, 2 * sorted_.size()));
-    sort(boxes, window, count);
+    gather(first, count);
+    order_ties(count);
     return {sorted_.data(), count};
 }
 
-// A stable counting sort by offset, then an insertion sort that only moves messages of the same offset.
-void Mailbox::sort(std::span<Box> boxes, Cycle window, std::size_t count) {
-    std::fill(starts_.begin(), starts_.end(), 0U);
-    for (const Box& box : boxes)
-        if (box.window == window)
-            for (const Message& message : box.messages) ++starts_[message.offset];
-    std::uint32_t start = 0;
-    for (std::uint32_t& entry : starts_) {
-        const std::uint32_t here = entry;
-        entry = start;
-        start += here;
+// Sorts the messages of the boxes from `first` on by cycle, keeping their order within a cycle, and empties the boxes.
+// Going backwards, each message is chained in front of the later ones of its cycle.
+void Mailbox::gather(std::size_t first, std::size_t count) {
+    if (sorted_.size() < count) {
+        sorted_.resize(2 * count);
+        unsorted_.resize(2 * count);
+        next_.resize(2 * count);
     }
-    for (Box& box : boxes) {
-        if (box.window != window) continue;
-        for (const Message& message : box.messages) sorted_[starts_[message.offset]++] = message;
-        box.messages.clear();
+    std::uint32_t index = 0;
+    for (std::size_t box = first + threads_; box-- > first;) {
+        const std::span<const Message> sent = messages(box);
+        for (std::size_t i = sent.size(); i-- > 0; ++index) {
+            const std::uint32_t cycle = sent[i].offset;
+            const std::uint64_t bit = std::uint64_t{1} << (cycle % 64);
+            std::uint64_t& word = cycles_[cycle / 64];
+            unsorted_[index] = &sent[i];
+            next_[index] = (word & bit) != 0 ? first_of_cycle_[cycle] : kLast;
+            first_of_cycle_[cycle] = index;
+            word |= bit;
+        }
     }
-    for (std::size_t i = 1; i < count; ++i) {
+    Message* out = sorted_.data();
+    for (std::size_t i = 0; i < cycles_.size(); ++i)
+        for (; cycles_[i] != 0; cycles_[i] &= cycles_[i] - 1) {
+            const std::size_t cycle = 64 * i + static_cast<std::size_t>(std::countr_zero(cycles_[i]));
+            for (index = first_of_cycle_[cycle]; index != kLast; index = next_[index]) *out++ = *unsorted_[index];
+        }
+    for (std::size_t box = first; box < first + threads_; ++box)
+        boxes_[box] = {storage_[box].data(), static_cast<std::uint32_t>(storage_[box].size()), kNoWindow};
+}
+
+// An insertion sort that only moves messages of the same cycle.
+void Mailbox::order_ties(std::size_t count) {
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t order = order_of(sorted_[i]);
-        if (order_of(sorted_[i - 1]) <= order) continue;
+        if (order >= highest) {
+            highest = order;
+            continue;
+        }
         const Message message = sorted_[i];
         std::size_t hole = i;
         for (; hole > 0 && order_of(sorted_[hole - 1]) > order; --hole) sorted_[hole] = sorted_[hole - 1];
@@ -69,11 +100,11 @@ void Mailbox::sort(std::span<Box> boxes, Cycle window, std::size_t count) {
 }
 
 Cycle Mailbox::next_window(Cycle window_start) const {
-    const auto window = static_cast<Cycle>(window_.quotient(static_cast<std::uint64_t>(window_start)));
-    Cycle first = kNever;
+    const auto window = static_cast<std::uint32_t>(window_.quotient(static_cast<std::uint64_t>(window_start)));
+    std::uint32_t first = kNoWindow;
     for (const Box& box : boxes_)
-        if (!box.messages.empty() && box.window >= window) first = std::min(first, box.window);
-    return first == kNever ? kNever : first * window_cycles_;
+        if (box.window >= window) first = std::min(first, box.window);
+    return first == kNoWindow ? kNever : static_cast<Cycle>(first * window_.divisor());
 }
 
 }  // namespace simfa

@@ -21,11 +21,13 @@ class Mailbox {
     // Files `message` under the window of `arrival` and sets its offset. Throws `std::logic_error` if the arrival lies
     // further ahead than the latency given at construction.
     void post(int thread, Cycle arrival, const Message& message) {
-        const auto window = static_cast<Cycle>(window_.quotient(static_cast<std::uint64_t>(arrival)));
-        Box& box = boxes_[ring_.remainder(static_cast<std::uint64_t>(window)) * threads_ + thread];
-        if (box.window != window) begin(box, window);
-        box.messages.push_back(message);
-        box.messages.back().offset = static_cast<std::uint32_t>(arrival - window * window_cycles_);
+        const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(arrival));
+        Box& box = boxes_[ring_.remainder(window) * threads_ + static_cast<std::size_t>(thread)];
+        if (box.window != static_cast<std::uint32_t>(window) || box.room == 0) make_room(box, window);
+        *box.next = message;
+        box.next->offset = static_cast<std::uint32_t>(static_cast<std::uint64_t>(arrival) - window * window_.divisor());
+        ++box.next;
+        --box.room;
     }
 
     // Returns all messages that arrive in the window starting at `window_start`, in the order of (cycle, pairs before
@@ -36,26 +38,33 @@ class Mailbox {
     Cycle next_window(Cycle window_start) const;
 
   private:
+    static constexpr std::uint32_t kNoWindow = 0xFFFFFFFF;
+
+    // The messages of one thread for one window; small, as posting touches many of them.
     struct Box {
-        Cycle window = -1;
-        std::vector<Message> messages;
+        Message* next = nullptr;
+        std::uint32_t room = 0;
+        std::uint32_t window = kNoWindow;
     };
 
-    static void begin(Box& box, Cycle window);
-    std::span<Box> boxes_of(Cycle window) {
-        const auto slot = ring_.remainder(static_cast<std::uint64_t>(window));
-        return {boxes_.data() + slot * threads_, threads_};
+    void make_room(Box& box, std::uint64_t window);
+    std::size_t first_box(std::uint64_t window) const { return ring_.remainder(window) * threads_; }
+    std::span<const Message> messages(std::size_t box) const {
+        return {storage_[box].data(), storage_[box].size() - boxes_[box].room};
     }
-    void sort(std::span<Box> boxes, Cycle window, std::size_t count);
+    void gather(std::size_t first, std::size_t count);
+    void order_ties(std::size_t count);
 
-    std::size_t threads_;
-    Cycle window_cycles_;
-    Cycle windows_;
     Divider window_;
     Divider ring_;
-    std::vector<Box> boxes_;  // [window mod windows][thread]
+    std::size_t threads_;
+    std::vector<Box> boxes_;                     // [window mod ring][thread]
+    std::vector<std::vector<Message>> storage_;  // of each box
+    std::vector<const Message*> unsorted_;
+    std::vector<std::uint32_t> next_;            // behind each unsorted message: the next one of the same cycle
+    std::vector<std::uint32_t> first_of_cycle_;  // valid where `cycles_` has a bit
+    std::vector<std::uint64_t> cycles_;          // one bit a cycle of the window
     std::vector<Message> sorted_;
-    std::vector<std::uint32_t> starts_;
 };
 
 // Where a unit's messages go, for the thread that runs it.

@@ -61,7 +61,7 @@ SliceStats& SliceStats::operator+=(const SliceStats& other) {
     request_queue_cycles += other.request_queue_cycles;
     response_queue_cycles += other.response_queue_cycles;
     mshr_cycles += other.mshr_cycles;
-    staging_peak = std::max(staging_peak, other.staging_peak);
+    staging_longest_cycles = std::max(staging_longest_cycles, other.staging_longest_cycles);
     request_queue_peak = std::max(request_queue_peak, other.request_queue_peak);
     response_queue_peak = std::max(response_queue_peak, other.response_queue_peak);
     mshr_peak = std::max(mshr_peak, other.mshr_peak);
@@ -86,9 +86,7 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
 
 SliceStats Slice::stats() const {
     SliceStats stats = stats_;
-    const auto waiting = static_cast<std::int64_t>(waiting_peak_);
-    stats.request_queue_peak = std::min<std::int64_t>(waiting, config_.request_queue_entries);
-    stats.staging_peak = waiting - stats.request_queue_peak;
+    stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
     const Cycle interval = config_.service_interval_cycles;
     stats.response_queue_peak = (response_wait_peak_ + interval - 1) / interval;
     return stats;
@@ -114,10 +112,11 @@ void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
             !(config_.remote_copy && static_cast<int>(place.slice) == twin_))
             throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
                                    " was sent to slice " + std::to_string(config_.index));
-        tags_.prefetch(set_of(place.local));
+        const auto set = static_cast<std::uint32_t>(sets_.remainder(place.local));
+        tags_.prefetch(set);
         const SliceRequest request{.arrival = window_start + message.offset,
                                    .line = message.line,
-                                   .local = place.local,
+                                   .set = set,
                                    .source = message.source,
                                    .tag = message.tag,
                                    .extra = message.extra,
@@ -153,7 +152,7 @@ Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
     if (config_.remote_copy && request.kind == read_request &&
         static_cast<int>(hash_.slice_of(request.line)) != config_.index)
         return try_far_read(request, now, out);
-    TagArray::Entry* const entry = tags_.touch(set_of(request.local), request.line);
+    TagArray::Entry* const entry = tags_.touch(request.set, request.line);
     if (entry != nullptr && !response_room(now)) return Blocked::response_queue;
     if (entry == nullptr) {
         const Blocked reason = try_miss(request, now, out);
@@ -177,7 +176,7 @@ Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
 
 // A far read at the near twin of its home: answered from a shadow, or passed on.
 Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out) {
-    if (tags_.touch(set_of(request.local), request.line) != nullptr) {
+    if (tags_.touch(request.set, request.line) != nullptr) {
         if (!response_room(now)) return Blocked::response_queue;
         ++stats_.shadow_hits;
         respond(request, now, out);
@@ -201,12 +200,12 @@ Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
     if (!write_backs_.empty()) return Blocked::write_backs;
     if (request.kind == write_request) {
         if (!response_room(now)) return Blocked::response_queue;
-        insert(request.local, request.line, TagArray::kDirty);
+        insert(request.set, request.line, TagArray::kDirty);
         respond(request, now, out);
     } else {
         if (mshr_.full()) return Blocked::mshr_entries;
         count_mshr(now);
-        misses_.push({request.local, static_cast<std::uint32_t>(mshr_.allocate(request))});
+        misses_.push({hash_.place(request.line).local, static_cast<std::uint32_t>(mshr_.allocate(request))});
         stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
         ++stats_.read_misses;
     }
@@ -237,13 +236,13 @@ void Slice::run_internal(Cycle now, Outbox& out) {
 
 void Slice::fill(int entry) {
     mshr_.filled(entry);
-    insert(mshr_.local(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
+    insert(mshr_.set(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
     answers_.push({entry, {}});
 }
 
 void Slice::receive_hop(const SliceRequest& hop) {
     if (hop.kind == hop_invalidate) {
-        tags_.erase(set_of(hop.local), hop.line);
+        tags_.erase(hop.set, hop.line);
         return;
     }
     insert_shadow(hop);
@@ -254,14 +253,14 @@ void Slice::receive_hop(const SliceRequest& hop) {
 }
 
 void Slice::insert_shadow(const SliceRequest& hop) {
-    const std::uint32_t set = set_of(hop.local);
+    const std::uint32_t set = hop.set;
     const std::int64_t share = std::int64_t{tags_.shadows(set)} * static_cast<std::int64_t>(kMillion);
     if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(set, hop.line))
         return;
     const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
     if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return;
     ++stats_.shadow_inserts;
-    insert(hop.local, hop.line, TagArray::kShadow);
+    insert(hop.set, hop.line, TagArray::kShadow);
 }
 
 void Slice::answer_waiting(Cycle now, Outbox& out) {
@@ -301,8 +300,8 @@ void Slice::schedule(Cycle now) {
     next_internal_ = next;
 }
 
-void Slice::insert(std::uint32_t local, std::uint32_t line, TagArray::Entry flags) {
-    const TagArray::Entry victim = tags_.insert(set_of(local), line, flags);
+void Slice::insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags) {
+    const TagArray::Entry victim = tags_.insert(set, line, flags);
     if (victim != TagArray::kEmpty && (victim & TagArray::kDirty) != 0)
         write_backs_.push(hash_.place(TagArray::line_of(victim)).local);
 }
@@ -330,17 +329,21 @@ void Slice::respond(const SliceRequest& request, Cycle now, Outbox& out) {
     out.to_pair(request.source, departure + response_cycles_[request.source], message);
 }
 
-// Request i enters the request queue when request i - (entries) leaves it.
+// Request i enters the request queue when request i - (entries) leaves it. Its arrival makes `peak` + 1 requests wait
+// if request i - peak is served later, and that number rises by one at most from one arrival to the next.
 void Slice::count_service(Cycle now) {
     const Cycle arrival = requests_.front().arrival;
+    const std::size_t entries = service_cycles_.size();
     const Cycle entered = std::max(arrival, service_cycles_[service_slot_]);
     service_cycles_[service_slot_] = now;
-    if (++service_slot_ == service_cycles_.size()) service_slot_ = 0;
+    if (request_peak_ < entries) {
+        const std::size_t ahead = service_slot_ + entries - request_peak_;
+        if (service_cycles_[ahead < entries ? ahead : ahead - entries] > arrival) ++request_peak_;
+    }
+    if (++service_slot_ == entries) service_slot_ = 0;
     stats_.staging_cycles += entered - arrival;
     stats_.request_queue_cycles += now - entered;
-    while (arrived_ < requests_.size() && requests_[arrived_].arrival <= now) ++arrived_;
-    waiting_peak_ = std::max(waiting_peak_, arrived_);
-    --arrived_;
+    stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
 }
 
 void Slice::count_mshr(Cycle now) {

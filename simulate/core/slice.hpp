@@ -76,12 +76,13 @@ struct SliceStats {
     std::int64_t request_queue_cycles = 0;   // and in it
     std::int64_t response_queue_cycles = 0;  // summed over responses
     std::int64_t mshr_cycles = 0;            // summed over entries, from the miss to the last answer
-    std::int64_t staging_peak = 0;
+    std::int64_t staging_longest_cycles = 0;
     std::int64_t request_queue_peak = 0;
     std::int64_t response_queue_peak = 0;
     std::int64_t mshr_peak = 0;
 
     SliceStats& operator+=(const SliceStats& other);
+    friend bool operator==(const SliceStats&, const SliceStats&) = default;
 };
 
 // Requests are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
@@ -130,8 +131,6 @@ class Slice {
         if (requests_.empty()) return kNever;
         return std::max({requests_.front().arrival, service_free_, retry_});
     }
-    std::uint32_t set_of(std::uint32_t local) const { return static_cast<std::uint32_t>(sets_.remainder(local)); }
-
     void admit(Cycle window_start, std::span<const Message> inbox);
     void serve(Cycle now, Outbox& out);
     Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
@@ -149,7 +148,7 @@ class Slice {
     void feed_channel(Cycle now);
     void schedule(Cycle now);
 
-    void insert(std::uint32_t local, std::uint32_t line, TagArray::Entry flags);
+    void insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags);
     bool response_room(Cycle now) const { return response_room_cycle() <= now; }
     Cycle response_room_cycle() const { return port_free_ - port_room_cycles_; }
     void respond(const SliceRequest& request, Cycle now, Outbox& out);
@@ -180,9 +179,8 @@ class Slice {
     std::uint64_t draws_ = 0;            // random numbers used
     std::vector<Cycle> service_cycles_;  // of the last `request_queue_entries` requests
     std::size_t service_slot_ = 0;
-    std::size_t arrived_ = 0;  // requests of `requests_` known to have arrived
     Cycle mshr_changed_ = 0;
-    std::size_t waiting_peak_ = 0;  // most requests waiting at once
+    std::size_t request_peak_ = 0;  // most requests in the request queue at once
     Cycle response_wait_peak_ = 0;  // longest wait of a response
     SliceStats stats_;
 };
