@@ -15,7 +15,7 @@ from simfa.workload import AttentionShape
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a comparison needs of one simulation.
 
-    `tensor_utilization` is a fraction; `log_source` is `captured`, `synthetic`, or `model` for a prediction that had no
+    `tensor_utilization` is a fraction; `log_source` is `captured`, `synthetic`, or `none` for a run that had no
     log. `log_us` is the duration of the log's longest row, where `log.json` (`simfa log info --json`) stands beside.
     """
 
@@ -65,11 +65,11 @@ def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
         return msgspec.convert(
             {
                 "name": name,
-                "preset": manifest["preset"],
-                "preset_sha256": manifest["preset_sha256"],
-                "kernel_version": manifest["kernel_version"],
-                "sm_clock_hz": manifest["sm_clock_hz"],
-                "shape": manifest["shape"],
+                "preset": manifest["gpu_preset"],
+                "preset_sha256": manifest["gpu_preset_sha256"],
+                "kernel_version": stats["kernel"]["version"],
+                "sm_clock_hz": stats["sm_clock_hz"],
+                "shape": stats["shape"],
                 "cycles": stats["cycles"],
                 "latency_us": stats["latency_us"],
                 "tensor_utilization": stats["tensor_utilization"],
@@ -108,7 +108,7 @@ def pair(
     by_key = {run.key: run for run in runs}
     pairs, missing = [], []
     for case in cases:
-        run = by_key.get((case.shape, case.preset, case.kernel_version, round(clock_of(case))))
+        run = by_key.get((case.shape, load_preset(case.preset).name, case.kernel_version, round(clock_of(case))))
         if run is None:
             missing.append(case)
         else:
