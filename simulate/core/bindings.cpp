@@ -147,7 +147,7 @@ nb::dict stats_of(const Engine& engine) {
     stats["request_queue_cycles"] = slices.request_queue_cycles;
     stats["response_queue_cycles"] = slices.response_queue_cycles;
     stats["mshr_cycles"] = slices.mshr_cycles;
-    stats["staging_peak"] = slices.staging_peak;
+    stats["staging_longest_cycles"] = slices.staging_longest_cycles;
     stats["request_queue_peak"] = slices.request_queue_peak;
     stats["response_queue_peak"] = slices.response_queue_peak;
     stats["mshr_peak"] = slices.mshr_peak;
