@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from simfa.simulate.reference import ReferenceResult
 
 from simfa.hardware import HardwareSpec
+from simfa.simulate.reference import ReferenceResult
 from tests.oracle.cases import Case, seeded_case
 from tests.oracle.harness import differences, run_reference
 

@@ -8,10 +8,10 @@ from math import ceil
 
 import msgspec
 import pytest
-from simfa.simulate.reference import ReferenceResult
-from simfa.simulate.reference.engine import Engine
 
 from simfa.isa import Bubbles, Instruction
+from simfa.simulate.reference import ReferenceResult
+from simfa.simulate.reference.engine import Engine
 from simfa.trace import Trace
 from simfa.units import ns_to_cycles
 from tests.oracle.cases import Case, seeded_case
