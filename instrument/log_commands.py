@@ -19,7 +19,10 @@ def _parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list
         first, separator, last = part.strip().partition("-")
         if not first.isdecimal() or (separator and not last.isdecimal()):
             raise click.BadParameter(f"{part!r} is no CTA; expected numbers and ranges such as 0-3,8")
-        ctas.extend(range(int(first), int(last or first) + 1))
+        chosen = range(int(first), int(last or first) + 1)
+        if not chosen:
+            raise click.BadParameter(f"{part!r} is an empty range; expected the lower CTA first")
+        ctas.extend(chosen)
     return ctas
 
 
