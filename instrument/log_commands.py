@@ -134,7 +134,7 @@ def stats(*, path: str, allow_truncated: bool, as_json: bool) -> None:
     from simfa.salog import open_log
 
     opened = open_log(path, allow_truncated=allow_truncated)
-    spans = span_statistics(opened)
+    spans = span_statistics(opened, path)
     metadata = opened.metadata
     if as_json:
         click.echo(
