@@ -19,7 +19,10 @@ def _parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list
         first, separator, last = part.strip().partition("-")
         if not first.isdecimal() or (separator and not last.isdecimal()):
             raise click.BadParameter(f"{part!r} is no CTA; expected numbers and ranges such as 0-3,8")
-        ctas.extend(range(int(first), int(last or first) + 1))
+        chosen = range(int(first), int(last or first) + 1)
+        if not chosen:
+            raise click.BadParameter(f"{part!r} is an empty range; expected the lower CTA first")
+        ctas.extend(chosen)
     return ctas
 
 
@@ -38,7 +41,7 @@ def _parse_faults(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
 @gpu_options
 @click.option("--kernel-version", type=click.Choice(KERNEL_VERSIONS), default="latest", show_default=True)
 @click.option("--level", type=click.IntRange(1, 2), default=2, show_default=True, help="1: Table 4; 2: all events.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of clocks and latencies.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of clocks, skews and faults.")
 @click.option("--ctas", callback=_parse_ctas, metavar="FILTER", help="Log some CTAs only, e.g. 0-3,8.")
 @click.option("--one-warp", is_flag=True, help="Log one warp of each warpgroup, not all that work.")
 @click.option(
@@ -131,7 +134,7 @@ def stats(*, path: str, allow_truncated: bool, as_json: bool) -> None:
     from simfa.salog import open_log
 
     opened = open_log(path, allow_truncated=allow_truncated)
-    spans = span_statistics(opened)
+    spans = span_statistics(opened, path)
     metadata = opened.metadata
     if as_json:
         click.echo(

@@ -8,13 +8,14 @@ from typing import Literal
 import msgspec
 
 from simfa.errors import MeasureError
+from simfa.summary import Accuracy
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """One case, measured and simulated.
 
     `reference` says what `measured_us` is: `measured` on hardware, or `synthetic`, the duration that the timing model
-    of a synthetic log gives. The two are never summarised together.
+    of a synthetic log gives, which `summarize` refuses.
     """
 
     id: str
@@ -32,25 +33,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     def ape(self) -> float:
         """Absolute relative error (APE as a fraction)."""
         return abs(self.error)
-
-
-class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """Errors of a set of cases; a figure is None where too few cases define it.
-
-    `mape` and `max_ape` are the mean and the largest APE, `bias` the mean signed error. `length_trend` is the slope of
-    ln(simulated / measured) against ln(sequence length): 0 when the model grows with length as hardware does.
-    `scale` is the geometric mean of measured / simulated and `mape_scaled` the MAPE left after multiplying by it: what
-    one free factor, such as an unknown clock, would explain.
-    """
-
-    used: int
-    excluded: int
-    mape: float | None
-    max_ape: float | None
-    bias: float | None
-    length_trend: float | None
-    scale: float | None
-    mape_scaled: float | None
 
 
 def summarize(comparisons: Sequence[Comparison], excluded: int = 0) -> Accuracy:

@@ -15,6 +15,7 @@ import msgspec
 
 from simfa.errors import MeasureError, ShapeError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
+from simfa.summary import Excluded
 from simfa.workload import AttentionShape
 
 TABLES = ("fa3_ncu_h100_1500mhz.csv", "fa3_public.csv")
@@ -50,13 +51,6 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     split: str = ""
     quality: str = ""
     source_url: str = ""
-
-
-class Excluded(msgspec.Struct, frozen=True):
-    """A row that no error is computed for, and why."""
-
-    id: str
-    reason: str
 
 
 class CaseSet(msgspec.Struct, frozen=True):

@@ -13,8 +13,11 @@ from simfa.workload import AttentionShape
 
 
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a comparison needs of one simulation. `tensor_utilization` is a fraction; `log_source` is `captured`,
-    `synthetic`, or `model` for a prediction that had no log."""  # noqa: D209
+    """What a comparison needs of one simulation.
+
+    `tensor_utilization` is a fraction; `log_source` is `captured`, `synthetic`, or `none` for a run that had no
+    log. `log_us` is the duration of the log's longest row, where `log.json` (`simfa log info --json`) stands beside.
+    """
 
     name: str
     preset: str
@@ -26,6 +29,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: float
     tensor_utilization: float
     log_source: str
+    log_us: float | None = None
 
     @property
     def key(self) -> tuple[AttentionShape, str, str, int]:
@@ -37,12 +41,17 @@ def read_run(path: str | Path) -> SimulatedRun:
     """Return the run of a `stats.json`; raises `MeasureError` naming the file and the key that is missing or wrong."""
     file = Path(path)
     try:
-        stats = msgspec.json.decode(file.read_bytes())
-        return run_from(stats, file.parent.name)
+        run = run_from(msgspec.json.decode(file.read_bytes()), file.parent.name)
+        log = file.with_name("log.json")
+        if not log.is_file():
+            return run
+        return msgspec.structs.replace(run, log_us=msgspec.json.decode(log.read_bytes())["longest_row_ns"] / 1000)
     except OSError as error:
         raise MeasureError(f"{file}: cannot be read: {error.strerror}") from error
     except msgspec.DecodeError as error:
-        raise MeasureError(f"{file}: not a stats.json: {error}") from error
+        raise MeasureError(f"{file}: not the JSON of a run: {error}") from error
+    except (KeyError, TypeError) as error:
+        raise MeasureError(f"{file.with_name('log.json')}: longest_row_ns is missing or wrong: {error}") from error
     except MeasureError as error:
         raise MeasureError(f"{file}: {error}") from error
 
@@ -50,15 +59,17 @@ def read_run(path: str | Path) -> SimulatedRun:
 def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
     """Return the run that the keys of `stats.json` describe; raises `MeasureError` for a missing or wrong key."""
     try:
+        if stats.get("partial"):
+            raise MeasureError("the run was stopped before its end; its latency is no latency of the kernel")
         manifest = stats["manifest"]
         return msgspec.convert(
             {
                 "name": name,
-                "preset": manifest["preset"],
-                "preset_sha256": manifest["preset_sha256"],
-                "kernel_version": manifest["kernel_version"],
-                "sm_clock_hz": manifest["sm_clock_hz"],
-                "shape": manifest["shape"],
+                "preset": manifest["gpu_preset"],
+                "preset_sha256": manifest["gpu_preset_sha256"],
+                "kernel_version": stats["kernel"]["version"],
+                "sm_clock_hz": stats["sm_clock_hz"],
+                "shape": stats["shape"],
                 "cycles": stats["cycles"],
                 "latency_us": stats["latency_us"],
                 "tensor_utilization": stats["tensor_utilization"],
@@ -97,7 +108,7 @@ def pair(
     by_key = {run.key: run for run in runs}
     pairs, missing = [], []
     for case in cases:
-        run = by_key.get((case.shape, case.preset, case.kernel_version, round(clock_of(case))))
+        run = by_key.get((case.shape, load_preset(case.preset).name, case.kernel_version, round(clock_of(case))))
         if run is None:
             missing.append(case)
         else:

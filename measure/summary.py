@@ -4,79 +4,11 @@ import csv
 import io
 from collections.abc import Sequence
 
-import msgspec
-
-from simfa.measure.accuracy import Accuracy, Comparison, summarize
-from simfa.measure.cases import CaseSet, Excluded, MeasuredCase
+from simfa.measure.accuracy import Comparison, summarize
+from simfa.measure.cases import CaseSet, MeasuredCase
 from simfa.measure.results import SimulatedRun
+from simfa.summary import Accuracy, CaseResult, Excluded, LogComparison, Prediction, SetResult, Summary
 from simfa.tables import text_table
-
-
-class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1."""
-
-    id: str
-    source_id: str
-    gpu: str
-    preset: str
-    preset_sha256: str
-    kernel_version: str
-    sm_clock_mhz: float
-    clock_stated: bool
-    launches: str
-    dtype: str
-    batch: int
-    seqlen_q: int
-    seqlen_kv: int
-    heads_q: int
-    heads_kv: int
-    head_dim: int
-    causal: bool
-    measured_us: float
-    simulated_us: float
-    error: float
-    cycles: int
-    tensor_utilization: float
-    source_url: str
-
-
-class SetResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One set: its accuracy, its cases, and the rows left out."""
-
-    name: str
-    accuracy: Accuracy
-    cases: list[CaseResult]
-    excluded: list[Excluded]
-
-
-class SelfConsistency(msgspec.Struct, frozen=True, kw_only=True):
-    """A synthetic log's own duration beside the simulation of that log: no measurement, and no part of any MAPE."""
-
-    name: str
-    preset: str
-    synthetic_us: float
-    simulated_us: float
-    difference: float
-
-
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without any measurement to compare with."""
-
-    name: str
-    preset: str
-    shape: str
-    log_source: str
-    simulated_us: float
-    tensor_utilization: float
-
-
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What `summary.json` holds."""
-
-    tool_version: str
-    sets: list[SetResult]
-    self_consistency: list[SelfConsistency] = []
-    predictions: list[Prediction] = []
 
 
 def set_result(case_set: CaseSet, pairs: Sequence[tuple[MeasuredCase, SimulatedRun]]) -> SetResult:
@@ -133,6 +65,20 @@ def prediction(run: SimulatedRun) -> Prediction:
     )
 
 
+def log_comparison(run: SimulatedRun) -> LogComparison | None:
+    """Return a run beside the duration of its log, or None when that is not known or zero."""
+    if not run.log_us:
+        return None
+    return LogComparison(
+        name=run.name,
+        preset=run.preset,
+        source=run.log_source,
+        log_us=run.log_us,
+        simulated_us=run.latency_us,
+        difference=run.latency_us / run.log_us - 1,
+    )
+
+
 def to_csv(summary: Summary) -> str:
     """Return all cases as CSV: one line a case, excluded ones with empty figures and their reason."""
     columns = ["set", *CaseResult.__struct_fields__, "excluded_because"]
@@ -170,6 +116,27 @@ def to_text(result: SetResult) -> str:
     lines += ["", accuracy_line(result.accuracy)]
     lines += excluded_lines(result.excluded)
     return "\n".join(lines)
+
+
+def extras_text(summary: Summary) -> list[str]:
+    """Return what is no comparison with a measurement: logs beside their simulation, and predictions."""
+    parts = []
+    if summary.logs:
+        rows = [
+            (entry.name, entry.source, f"{entry.log_us:.2f}", f"{entry.simulated_us:.2f}", percent(entry.difference))
+            for entry in summary.logs
+        ]
+        headers = ("run", "log", "log us", "simulated us", "difference")
+        title = "logs and their simulation: self-consistency, no measurement and no part of any MAPE"
+        parts.append(f"{title}\n{text_table(headers, rows, right=(2, 3, 4))}")
+    if summary.predictions:
+        rows = [
+            (entry.name, entry.shape, entry.preset, f"{entry.simulated_us:.2f}", f"{entry.tensor_utilization:.1%}")
+            for entry in summary.predictions
+        ]
+        headers = ("run", "shape", "preset", "simulated us", "tensor pipe")
+        parts.append(f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4))}")
+    return parts
 
 
 def excluded_lines(excluded: Sequence[Excluded]) -> list[str]:

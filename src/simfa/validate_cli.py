@@ -16,9 +16,9 @@ from simfa.files import atomic_write, json_bytes, write_json, write_manifest
 if TYPE_CHECKING:
     from simfa.measure.cases import CaseSet, MeasuredCase
     from simfa.measure.results import SimulatedRun
-    from simfa.measure.summary import Summary
+    from simfa.summary import Summary
 
-Predictor = Callable[["MeasuredCase"], Any]
+Simulator = Callable[["MeasuredCase"], dict[str, Any]]
 
 
 @click.command()
@@ -38,6 +38,8 @@ Predictor = Callable[["MeasuredCase"], Any]
 )
 @click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
 @click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
+@click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def validate(
     names: tuple[str, ...],
@@ -48,6 +50,8 @@ def validate(
     folders: tuple[str, ...],
     stats: str | None,
     output: str | None,
+    threads: int,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Compare simulation with measurements, case by case: errors, MAPE, maximum, bias, trend with length.
@@ -64,7 +68,7 @@ def validate(
     unknown = set(only) - {case.id for entry in sets for case in entry.cases}
     if unknown:
         raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
-    summary = join(sets, folders) if folders else simulate(sets, default_predictor(), stats)
+    summary = join(sets, folders) if folders else simulate(sets, simulator(threads, quiet=quiet), stats)
     if output is not None:
         write(summary, Path(output), tables)
     report(summary, as_json)
@@ -74,7 +78,8 @@ def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int
     """Return a set with another preset, fewer cases, or no case longer than `max_seqlen` tokens."""
     import msgspec
 
-    from simfa.measure.cases import CaseSet, Excluded
+    from simfa.measure.cases import CaseSet
+    from simfa.summary import Excluded
 
     cases = [case for case in entry.cases if not only or case.id in only]
     if gpu is not None:
@@ -87,44 +92,43 @@ def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int
     return CaseSet(entry.name, tuple(cases), tuple(excluded))
 
 
-def default_predictor() -> Predictor:
-    """Return the simulator as a function of a measured case."""
+def simulator(threads: int, *, quiet: bool) -> Simulator:
+    """Return the function that simulates a case at its clock and with its kernel: `stats.json` of that run."""
     from simfa.hardware import load_preset
+    from simfa.kernel import kernel_for
     from simfa.measure.results import clock_of
-    from simfa.pipeline import predict
+    from simfa.pipeline import kernel_trace
+    from simfa.simulate.engine import run
+    from simfa.simulate.run_files import RunMeter, run_stats
 
-    def predictor(case: MeasuredCase) -> Any:
-        return predict(
-            case.shape,
-            load_preset(case.preset),
-            kernel_version=case.kernel_version,
-            sm_clock_hz=clock_of(case),
-        )
+    def simulate_case(case: MeasuredCase) -> dict[str, Any]:
+        preset = load_preset(case.preset, overrides=[f"gpu.sm_clock_hz={clock_of(case)!r}"])
+        trace = kernel_trace(case.shape, kernel_for(case.shape, case.kernel_version), preset.spec.gpu.sm_count)
+        with RunMeter(f"{case.id} {case.shape.describe()}", quiet=quiet) as meter:
+            result = run(trace, preset.spec, threads=threads, progress=meter.update)
+        return run_stats(result, preset, trace, command="validate", inputs={})
 
-    return predictor
+    return simulate_case
 
 
-def simulate(sets: Sequence[CaseSet], predictor: Predictor, stats: str | None) -> Summary:
+def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None) -> Summary:
     """Simulate every case once and return the summary; the same launch in two sets is not simulated twice."""
-    import msgspec
-
     from simfa.measure.results import clock_of, run_from
-    from simfa.measure.summary import Summary, set_result
+    from simfa.measure.summary import set_result
+    from simfa.summary import Summary
 
     done: dict[Any, SimulatedRun] = {}
     results = []
     for entry in sets:
         pairs = []
-        for number, case in enumerate(entry.cases, 1):
+        for case in entry.cases:
             key = (case.shape, case.preset, case.kernel_version, clock_of(case))
             if key not in done:
-                click.echo(f"{entry.name} {number}/{len(entry.cases)} {case.id} {case.shape.describe()}", err=True)
-                result = msgspec.to_builtins(predictor(case))
-                done[key] = run_from(result, case.id)
-                if stats is not None:
-                    folder = Path(stats) / case.id
-                    make_folder(folder)
-                    write_json(folder / "stats.json", result)
+                stats = simulate_case(case)
+                done[key] = run_from(stats, case.id)
+                if stats_folder is not None:
+                    make_folder(Path(stats_folder) / case.id)
+                    write_json(Path(stats_folder) / case.id / "stats.json", stats)
             pairs.append((case, done[key]))
         results.append(set_result(entry, pairs))
     return Summary(tool_version=__version__, sets=results)
@@ -133,10 +137,11 @@ def simulate(sets: Sequence[CaseSet], predictor: Predictor, stats: str | None) -
 def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
     """Return the summary from finished runs; raises `MeasureError` when a case was not simulated.
 
-    Runs that no case asks for become predictions.
+    Runs that no case asks for become predictions; runs of a log are set beside its own duration, apart.
     """
     from simfa.measure.results import find_stats, pair, read_run
-    from simfa.measure.summary import Summary, prediction, set_result
+    from simfa.measure.summary import log_comparison, prediction, set_result
+    from simfa.summary import Summary
 
     runs = [read_run(path) for path in find_stats(folders)]
     results, used = [], set()
@@ -149,8 +154,9 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
             )
         used |= {run.key for _, run in pairs}
         results.append(set_result(entry, pairs))
-    others = [prediction(run) for run in runs if run.key not in used]
-    return Summary(tool_version=__version__, sets=results, predictions=others)
+    logs = [found for run in runs if (found := log_comparison(run)) is not None]
+    others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
+    return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
 
 
 def make_folder(folder: Path) -> None:
@@ -174,9 +180,10 @@ def write(summary: Summary, folder: Path, tables: Sequence[str]) -> None:
 
 def report(summary: Summary, as_json: bool) -> None:
     """Print the summary for a person, or as JSON."""
-    from simfa.measure.summary import to_text
+    from simfa.measure.summary import extras_text, to_text
 
     if as_json:
         sys.stdout.write(json_bytes(summary).decode())
     else:
-        click.echo("\n\n".join(to_text(entry) for entry in summary.sets))
+        parts = [to_text(entry) for entry in summary.sets]
+        click.echo("\n\n".join([*parts, *extras_text(summary)]))

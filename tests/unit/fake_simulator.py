@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import msgspec
+
 from simfa.hardware import load_preset
+from simfa.kernel import kernel_for
 from simfa.measure.cases import MeasuredCase
 from simfa.measure.results import clock_of
 from simfa.workload import AttentionShape
@@ -15,7 +18,7 @@ def statistics(
     kernel_version: str = "latest",
     sm_clock_hz: float = 1.5e9,
     latency_us: float = 100.0,
-    log_source: str = "model",
+    log_source: str = "none",
 ) -> dict[str, Any]:
     """Return the keys of `stats.json` for a run of `latency_us`."""
     cycles = round(latency_us * sm_clock_hz / 1e6)
@@ -37,14 +40,21 @@ def statistics(
         "lines": 1 << 14,
         "host_seconds": 0.5,
         "simulated_cycles_per_second": cycles / 0.5,
-        "gpu": preset,
+        "gpu": load_preset(preset).spec.gpu.name,
+        "sm_clock_hz": sm_clock_hz,
+        "partial": False,
+        "shape": msgspec.to_builtins(shape),
+        "kernel": msgspec.to_builtins(kernel_for(shape, kernel_version)),
         "manifest": {
-            "preset": preset,
-            "preset_sha256": load_preset(preset).spec.sha256(),
-            "sm_clock_hz": sm_clock_hz,
-            "kernel_version": kernel_version,
-            "shape": {name: getattr(shape, name) for name in shape.__struct_fields__},
+            "tool": "simfa",
+            "tool_version": "0",
+            "command": "validate",
+            "inputs": {},
+            "gpu_preset": load_preset(preset).name,
+            "gpu_preset_sha256": load_preset(preset).spec.sha256(),
             "log_source": log_source,
+            "rules": "source",
+            "reconstructed": False,
         },
     }
 

@@ -32,10 +32,24 @@ def test_wrong_type_and_wrong_file(tmp_path) -> None:
     with pytest.raises(MeasureError, match=r"Expected `int`, got `str` - at `\$\.cycles`"):
         run_from(statistics(SHAPE) | {"cycles": "many"}, "x")
     (tmp_path / "stats.json").write_text("{not json")
-    with pytest.raises(MeasureError, match=r"stats\.json: not a stats\.json"):
+    with pytest.raises(MeasureError, match=r"stats\.json: not the JSON of a run"):
         read_run(tmp_path / "stats.json")
     with pytest.raises(MeasureError, match="cannot be read"):
         read_run(tmp_path / "absent.json")
+
+
+def test_stopped_run_is_refused() -> None:
+    with pytest.raises(MeasureError, match="stopped before its end"):
+        run_from(statistics(SHAPE) | {"partial": True}, "x")
+
+
+def test_log_facts_beside_the_run(tmp_path) -> None:
+    write_json(tmp_path / "stats.json", statistics(SHAPE, log_source="synthetic"))
+    write_json(tmp_path / "log.json", {"longest_row_ns": 25_000})
+    assert read_run(tmp_path / "stats.json").log_us == 25.0
+    write_json(tmp_path / "log.json", {})
+    with pytest.raises(MeasureError, match=r"log\.json: longest_row_ns is missing"):
+        read_run(tmp_path / "stats.json")
 
 
 def test_folder_without_runs(tmp_path) -> None:

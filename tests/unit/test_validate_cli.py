@@ -12,7 +12,7 @@ from simfa import validate_cli
 from simfa.cli import simfa
 from simfa.errors import MeasureError
 from simfa.files import write_json
-from simfa.measure.summary import Summary
+from simfa.summary import Summary
 from simfa.workload import model_shape
 
 
@@ -25,7 +25,7 @@ def calls(monkeypatch) -> list[str]:
         asked.append(case.id)
         return ten_percent_slow(case)
 
-    monkeypatch.setattr(validate_cli, "default_predictor", lambda: predictor)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: predictor)
     return asked
 
 
@@ -90,6 +90,21 @@ def test_runs_without_a_measurement_are_predictions(calls, tmp_path) -> None:
     write_json(tmp_path / "extra/stats.json", statistics(model_shape("llama3-8b", 512), latency_us=42.0))
     summary = json.loads(run("--set", "s13", "--results", str(tmp_path), "--json").stdout)
     assert [(entry["name"], entry["simulated_us"]) for entry in summary["predictions"]] == [("extra", 42.0)]
+
+
+def test_logs_are_compared_apart_and_never_in_mape(calls, tmp_path) -> None:
+    run("--set", "s13", "--stats", str(tmp_path))
+    (tmp_path / "synthetic").mkdir()
+    stats = statistics(model_shape("llama3-8b", 512), latency_us=42.0, log_source="synthetic")
+    write_json(tmp_path / "synthetic/stats.json", stats)
+    write_json(tmp_path / "synthetic/log.json", {"longest_row_ns": 40_000})
+    summary = json.loads(run("--set", "s13", "--results", str(tmp_path), "--json").stdout)
+    (entry,) = summary["logs"]
+    assert (entry["source"], entry["log_us"], entry["difference"]) == ("synthetic", 40.0, pytest.approx(0.05))
+    assert summary["predictions"] == []
+    assert summary["sets"][0]["accuracy"]["used"] == 3
+    text = run("--set", "s13", "--results", str(tmp_path)).stdout
+    assert "self-consistency, no measurement and no part of any MAPE" in text
 
 
 def test_other_gpu_and_single_case(calls) -> None:

@@ -19,7 +19,7 @@ def root_folder() -> Path:
 
 @pytest.fixture
 def snakemake(tmp_path: Path) -> Snakemake:
-    """Return a function that runs `snakemake all` with more arguments and returns the finished process; its stdout holds both streams."""
+    """Return a function that runs `snakemake all`; the finished process holds both streams in its stdout."""
 
     def run(*arguments: str, config: str = "ci") -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-P", "-m", "snakemake", "all", "--cores", "2"]

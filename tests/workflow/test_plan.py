@@ -17,7 +17,7 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
     assert planned(done.stdout) == {
         "all": 1,
         "translate": 1,
-        "log_statistics": 1,
+        "log_info": 1,
         "simulate": 1,
         "simulate_measured_case": 4,
         "validate": 1,

@@ -24,6 +24,6 @@ rule capture:
     resources:
         gpu=1,
     params:
-        shape=lambda wildcards: config["logs"][wildcards.log],
+        shape=lambda wildcards: config["logs"][wildcards.log]["shape"],
     shell:
         "{SIMFA} capture {params.shape} --library {input.library} -o {output} > {log} 2>&1"

@@ -78,7 +78,7 @@ def log_file(wildcards):
     """Return a run's log: captured on this machine's GPU, or the bundled synthetic one."""
     if CAPTURES:
         return f"results/captured/{wildcards.log}.salog"
-    return DATA / "logs" / f"{wildcards.log}.salog"
+    return DATA / "logs" / f"{config['logs'][wildcards.log]['bundled']}.salog"
 
 
 def stats_files(wildcards):

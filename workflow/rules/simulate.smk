@@ -15,7 +15,7 @@ rule simulate:
         gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} simulate {input} --gpu {params.gpu} --timeline -o results/runs/{wildcards.log} > {log} 2>&1"
+        "{SIMFA} simulate {input} --gpu {params.gpu} --timeline 1 --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
 
 
 rule simulate_measured_case:
@@ -30,7 +30,7 @@ rule simulate_measured_case:
     params:
         package=PACKAGE,
     shell:
-        "{SIMFA} validate --set all --case {wildcards.case} --stats results/measured > {log} 2>&1"
+        "{SIMFA} validate --set all --case {wildcards.case} --quiet --stats results/measured > {log} 2>&1"
 
 
 rule predict:
@@ -47,4 +47,4 @@ rule predict:
         package=PACKAGE,
     shell:
         "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {params.gpu}"
-        " -o results/predictions/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"
+        " --quiet -o results/predictions/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"

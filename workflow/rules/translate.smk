@@ -14,14 +14,14 @@ rule translate:
         "{SIMFA} translate {input} -o {output} > {log} 2>&1"
 
 
-rule log_statistics:
+rule log_info:
     input:
         log_file,
     output:
         "results/runs/{log}/log.json",
     log:
-        "results/logs/log_statistics-{log}.log",
+        "results/logs/log_info-{log}.log",
     params:
         package=PACKAGE,
     shell:
-        "{SIMFA} log stats {input} --json > {output} 2> {log}"
+        "{SIMFA} log info {input} --json > {output} 2> {log}"
