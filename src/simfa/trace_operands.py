@@ -21,7 +21,10 @@ _LIMIT = 1 << 63  # numbers are signed 64-bit in the engine
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORD = re.compile(r"[^\s#=]+")
 _INTEGER = re.compile(_NUMBER)
-_AFFINE = re.compile(rf"(?P<start>{_NUMBER})?(?P<rest>(?P<sign>[+-]?)(?:(?P<step>{_NUMBER})\*)?i)?")
+_AFFINE = re.compile(
+    rf"(?P<start>{_NUMBER})(?:(?P<sign>[+-])(?:(?P<step>{_NUMBER})\*)?(?P<i>i))?"
+    rf"|(?P<minus>-?)(?:(?P<only>{_NUMBER})\*)?i"
+)
 _SLOT = re.compile(r"(?P<ring>[^\[\]]+)\[(?P<index>[^\[\]]+)\]")
 
 
@@ -58,12 +61,15 @@ def format_integer(value: int) -> str:
 def parse_affine(text: str) -> Affine:
     """Return `5`, `5+i`, `5-176*i`, `2*i` or `i` as an `Affine`."""
     match = _AFFINE.fullmatch(text)
-    if not match or not text or (match["start"] and match["rest"] and not match["sign"]):
+    if not match:
         raise _refuse("a number or start+step*i", text)
-    start = parse_integer(match["start"]) if match["start"] else 0
-    if not match["rest"]:
+    if match["start"] is None:
+        step = parse_integer(match["only"] or "1")
+        return Affine(0, -step if match["minus"] else step)
+    start = parse_integer(match["start"])
+    if match["i"] is None:
         return Affine(start)
-    step = parse_integer(match["step"]) if match["step"] else 1
+    step = parse_integer(match["step"] or "1")
     return Affine(start, -step if match["sign"] == "-" else step)
 
 

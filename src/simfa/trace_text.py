@@ -111,7 +111,7 @@ def _tile_lines(kinds: tuple[TileKind, ...], tiles: tuple[TileBinding, ...]) -> 
         while stop < len(tiles) and stop - start < TILES_PER_LINE and tiles[stop].kind == kind:
             stop += 1
         triples = " ".join(f"{tile.m_block},{tile.head},{tile.batch}" for tile in tiles[start:stop])
-        yield f"  TILES {kinds[kind].name} {triples}"
+        yield f"TILES {kinds[kind].name} {triples}"
         start = stop
 
 
@@ -139,7 +139,8 @@ def _lines_of(trace: Trace) -> Iterator[str]:
     for cta, tiles in enumerate(schedule.tiles):
         if schedule.mode == "static":
             yield f"  CTA {cta}"
-        yield from _tile_lines(trace.tile_kinds, tiles)
+        indent = "    " if schedule.mode == "static" else "  "
+        yield from (indent + line for line in _tile_lines(trace.tile_kinds, tiles))
     yield "END"
 
 

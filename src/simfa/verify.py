@@ -172,8 +172,8 @@ def _instruction_faults(flat: FlatInstruction, declared: _Declared) -> Iterator[
             yield f"tensor map {instruction.map!r} is not defined; expected one of {', '.join(maps) or 'none'}"
         elif len(maps[instruction.map].dims) == 1 and instruction.y != isa.Affine(0):
             yield f"y in the one-dimensional tensor map {instruction.map}; expected 0"
-    if isinstance(instruction, isa.TmaTensor) and instruction.multicast and declared.cluster != MAX_CLUSTER:
-        yield f"multicast in clusters of {declared.cluster}; expected a SCHEDULE with cluster={MAX_CLUSTER}"
+    if isinstance(instruction, isa.TmaTensor) and instruction.multicast and declared.cluster == 1:
+        yield f"multicast in clusters of 1; expected a SCHEDULE with cluster={MAX_CLUSTER}"
     if (
         isinstance(instruction, isa.ReleaseStage)
         and not instruction.remote
@@ -305,7 +305,11 @@ def _waiter_faults(trace: Trace, places: Places) -> Iterator[str]:
 
 
 def _run_tiles(trace: Trace, places: Places) -> None:
-    """Execute the prologue, then each kind of tile (each pair of kinds in clusters of two) from the quiescent state."""
+    """Execute the prologue, then each kind of tile from the quiescent state.
+
+    In clusters of two each pair of kinds that the schedule brings together is executed; a kind that it never uses is
+    paired with itself.
+    """
     programs = {program.name: program for program in trace.programs}
     rings = {ring.name: ring for ring in trace.rings}
     maps = {tensor_map.name: tensor_map for tensor_map in trace.maps}
@@ -315,13 +319,13 @@ def _run_tiles(trace: Trace, places: Places) -> None:
     except TraceError as error:
         raise TraceError(f"{error} (prologue)") from None
     tiles = trace.schedule.tiles
+    groups: set[tuple[int, ...]] = set()
     if trace.schedule.cluster == MAX_CLUSTER:
-        pairs = {
-            (a.kind, b.kind) for even in range(0, len(tiles), 2) for a, b in zip(*tiles[even : even + 2], strict=True)
-        }
-        groups: set[tuple[int, ...]] = set(pairs)
-    else:
-        groups = {(kind,) for kind in range(len(trace.tile_kinds))}
+        for even in range(0, len(tiles), 2):
+            groups.update((a.kind, b.kind) for a, b in zip(*tiles[even : even + 2], strict=True))
+    used = {kind for group in groups for kind in group}
+    alone = (kind for kind in range(len(trace.tile_kinds)) if kind not in used)
+    groups.update((kind,) * trace.schedule.cluster for kind in alone)
     for group in sorted(groups):
         kinds = [trace.tile_kinds[kind] for kind in group]
         flow = Flow(rings, maps, [[programs[name] for name in kind.programs] for kind in kinds], signals, places)
