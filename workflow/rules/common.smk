@@ -18,9 +18,7 @@ from simfa.measure.cases import load_set
 SIMFA = f"{shlex.quote(sys.executable)} -P -m simfa"
 DATA = Path(os.path.relpath(workflow.basedir)).parent / "data"
 # Another package installed, other results: its recorded file hashes are a parameter of every rule that runs it.
-PACKAGE = hashlib.sha256(
-    importlib.metadata.distribution("simfa").read_text("RECORD").encode()
-).hexdigest()[:12]
+PACKAGE = hashlib.sha256(importlib.metadata.distribution("simfa").read_text("RECORD").encode()).hexdigest()[:12]
 LOGS = list(config["logs"])
 MODELS = config["predictions"]["models"]
 SEQLENS = config["predictions"]["seqlens"]
