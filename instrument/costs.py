@@ -29,7 +29,6 @@ class Costs(NamedTuple):
     mask: int
     epilogue: int
     load_hit: int
-    load_far: int
     load_miss: int
     store: int
 
@@ -69,8 +68,7 @@ def costs_of(shape: AttentionShape, kernel: KernelSpec, spec: HardwareSpec) -> C
         softmax=softmax + work(64 * shape.head_dim, core.rescale_per_cycle),
         mask=work(scores, core.mask_per_cycle),
         epilogue=work(64 * shape.head_dim, core.epilogue_per_cycle),
-        load_hit=issue + spec.crossbar.near_latency_cycles,
-        load_far=issue + spec.crossbar.far_latency_cycles,
+        load_hit=issue + (spec.crossbar.near_latency_cycles + spec.crossbar.far_latency_cycles) // 2,
         load_miss=issue + spec.crossbar.far_latency_cycles + ns_to_cycles(spec.memory.latency_ns, spec.gpu.sm_clock_hz),
         store=tma.launch_cycles + tma.tensor_map_cycles + tma.store_read_cycles + spec.crossbar.far_latency_cycles,
     )

@@ -6,7 +6,7 @@ pipe, CUDA cores) in order of time, and is resumed with the cycle at which the c
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 from simfa.events import PRODUCER, Event
 from simfa.instrument.costs import Costs
@@ -21,12 +21,10 @@ Role = Generator[Condition | None, int, None]
 class CtaWalk:
     """One CTA running tiles of one kind; `times[role][tile]` are the times of its events, `now[role]` its own time."""
 
-    def __init__(
-        self, kernel: KernelSpec, costs: Costs, key_blocks: int, masked: int, load_cycles: Callable[[str, int], int]
-    ) -> None:
+    def __init__(self, kernel: KernelSpec, costs: Costs, key_blocks: int, masked: int, load_cycles: int) -> None:
         """Start all roles at cycle 0, with the barriers primed as the kernel primes them.
 
-        The first `masked` blocks of a tile are masked. `load_cycles(ring, fill)` is the latency of a load of K or V.
+        The first `masked` blocks of a tile are masked. `load_cycles` is the time from a load's issue to its arrival.
         """
         self._kernel = kernel
         self._costs = costs
@@ -131,7 +129,7 @@ class CtaWalk:
 
     def _load(self, ring: str, fill: int) -> None:
         """Issue one load; its data arrive later."""
-        self._arrive((f"{ring} full", fill, 0), self.now[PRODUCER] + self._load_cycles(ring, fill))
+        self._arrive((f"{ring} full", fill, 0), self.now[PRODUCER] + self._load_cycles)
         self.now[PRODUCER] += 1
 
     def _consumer(self, role: int, tiles: int) -> Role:

@@ -7,6 +7,7 @@ ping-pong scheduling only the first consumer waits on mbarriers inside the loop;
 A tile visits its key blocks from the last to the first, so fill i of a ring holds block `key_blocks - 1 - i`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from simfa.events import LEVEL_1_EVENTS, PRODUCER, RECORD_DTYPE, Event
 from simfa.kernel import KernelSpec
 from simfa.salog import WARPS_PER_WARPGROUP, warps_per_cta
 from simfa.salog_check import RING_EVENTS
+from simfa.schedule import Tile
 
 LAST_WARP = WARPS_PER_WARPGROUP - 1  # of a warpgroup
 FIRST_PING_PONG_BARRIER = 9  # named barrier of the first consumer; the others follow. 8 is QueryEmpty
@@ -27,7 +29,7 @@ Records = npt.NDArray[np.void]
 
 
 class _Step(NamedTuple):
-    """One event of a turn: `lag` is how many fills its ring slot is behind the turn's K fill, None without a slot."""
+    """One event of a turn: `lag` is how many fills it is behind the turn's K fill, None if it is of no fill."""
 
     event: Event
     lag: int | None = None
@@ -47,7 +49,8 @@ def tile_events(
     `ring_base` is the number of K fills (and so of V fills) by the CTA's earlier tiles; it sets the stages. `warp` is
     the warp in its warpgroup: the last one of the last consumer also stores O, otherwise warps of a role log alike.
 
-    Returns `RECORD_DTYPE` records; TILE has zero coordinates. Raises `ShapeError` for a kernel without overlap.
+    Returns `RECORD_DTYPE` records; `set_coordinates` fills in those of TILE and TMA_Q_ISSUE. Raises `ShapeError` for
+    a kernel without overlap.
     """
     if not kernel.overlap:
         raise ShapeError("kernels without inner-warpgroup overlap have no synthetic logs; use one of FA3's own kernels")
@@ -61,6 +64,15 @@ def tile_events(
         ]
     )
     return records if level >= 2 else records[of_level_1(records)]
+
+
+def set_coordinates(records: Records, tiles: Sequence[Tile]) -> None:
+    """Write the coordinates of `tiles`, in order, into the TILE and TMA_Q_ISSUE records of one warp."""
+    m_block, head, batch = np.array(tiles, np.uint16).T
+    tile, load = records["event"] == Event.TILE, records["event"] == Event.TMA_Q_ISSUE
+    for field, values in (("stage", m_block), ("payload", head), ("aux", batch)):
+        records[field][tile] = values[: tile.sum()]
+    records["payload"][load] = m_block[: load.sum()]
 
 
 def loop_bounds(kernel: KernelSpec, role: int) -> tuple[int, int]:
@@ -164,7 +176,8 @@ def _expand(
             records["payload"][:, column] = step.payload
         else:
             fills = turns - step.lag
-            records["stage"][:, column] = (ring_base + fills) % kernel.stages
+            if step.event != Event.SOFTMAX_END:  # works on registers
+                records["stage"][:, column] = (ring_base + fills) % kernel.stages
             records["payload"][:, column] = key_blocks - 1 - fills
     return records.reshape(-1)
 

@@ -38,7 +38,7 @@ def _parse_faults(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
 @gpu_options
 @click.option("--kernel-version", type=click.Choice(KERNEL_VERSIONS), default="latest", show_default=True)
 @click.option("--level", type=click.IntRange(1, 2), default=2, show_default=True, help="1: Table 4; 2: all events.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of clocks and latencies.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of clocks, skews and faults.")
 @click.option("--ctas", callback=_parse_ctas, metavar="FILTER", help="Log some CTAs only, e.g. 0-3,8.")
 @click.option("--one-warp", is_flag=True, help="Log one warp of each warpgroup, not all that work.")
 @click.option(

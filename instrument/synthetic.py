@@ -11,7 +11,6 @@ from collections.abc import Collection
 import numpy as np
 
 from simfa.errors import ShapeError
-from simfa.events import Event
 from simfa.hardware import Preset
 from simfa.instrument.costs import costs_of
 from simfa.instrument.event_order import (
@@ -22,6 +21,7 @@ from simfa.instrument.event_order import (
     end_events,
     logging_warps,
     of_level_1,
+    set_coordinates,
     tile_events,
 )
 from simfa.instrument.row_clock import RowClock
@@ -41,7 +41,6 @@ from simfa.salog import (
 from simfa.schedule import Tile, tile_order
 from simfa.workload import AttentionShape
 
-VARIANTS = 4  # draws of load latencies that a CTA's tiles take in turn
 WARP_SKEW_CYCLES = 8  # the warps of a warpgroup log within so many cycles
 TEMPLATES = 1024  # kinds of tile whose records are kept
 
@@ -123,7 +122,7 @@ class SyntheticLog:
         spec = preset.spec
         self.metadata = metadata
         self.ctas = spec.gpu.sm_count
-        self._timing = TimingModel(metadata.kernel, costs_of(metadata.shape, metadata.kernel, spec), self._seed)
+        self._timing = TimingModel(metadata.kernel, costs_of(metadata.shape, metadata.kernel, spec))
         self._clock = RowClock(round(spec.gpu.sm_clock_hz), self._seed, metadata.kernel.cluster)
         self._plans = self._schedule()
         self._template = functools.lru_cache(TEMPLATES)(self._make_template)
@@ -155,10 +154,7 @@ class SyntheticLog:
         # Tiles follow each other by the consumers' time; a producer far ahead of a longer tile is held back here.
         np.maximum.accumulate(times, out=times)
         times += self._clock.origin(cta) + self._skew(cta, warp)
-        if level >= 2:
-            tile = records["event"] == Event.TILE
-            for field, values in zip(("stage", "payload", "aux"), zip(*plan.tiles, strict=True), strict=True):
-                records[field][tile] = values
+        set_coordinates(records, plan.tiles)
         return records
 
     def _make_template(self, kind: TileKind, role: int, ring_base: int, last_warp: bool) -> Records:
@@ -178,13 +174,11 @@ class SyntheticLog:
             for m_block in range(kernel.query_blocks(shape))
         ]
         plans = [_CtaPlan() for _ in range(self.ctas)]
-        variants = [draw(VARIANTS, self._seed, "variant", cta) for cta in range(self.ctas)]
         free = [(0, cta) for cta in range(self.ctas)]
         for index, tile in enumerate(tile_order(shape, kernel)):
             cta = index % self.ctas if kernel.schedule == "static" else free[0][1]
             plan = plans[cta]
-            variant = (variants[cta] + len(plan.tiles)) % VARIANTS
-            kind = TileKind(*kinds[tile.m_block], variant, cold=not plan.tiles)
+            kind = TileKind(*kinds[tile.m_block], cold=not plan.tiles)
             plan.tiles.append(tile)
             plan.kinds.append(kind)
             plan.starts.append(plan.cycles)

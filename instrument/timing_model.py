@@ -1,8 +1,8 @@
 """When the events of a tile happen: a small dataflow model of one CTA, for the timestamps of synthetic logs.
 
 It prices the events of all roles with preset values: TMA and memory latency, tensor-pipe occupancy, CUDA-core rates,
-barrier latencies. It has no caches, no queues and no other CTAs; latencies of single loads vary with the seed. Its
-times make timelines and statistics look like a kernel's and never reach the simulator.
+barrier latencies. It has no caches, no queues and no other CTAs: the loads of a CTA's first tile miss, all others hit.
+Its times make timelines and statistics look like a kernel's and never reach the simulator.
 """
 
 from typing import NamedTuple
@@ -13,21 +13,18 @@ import numpy.typing as npt
 from simfa.instrument.costs import Costs
 from simfa.instrument.cta_walk import CtaWalk
 from simfa.instrument.event_order import loop_bounds
-from simfa.instrument.seeded import draw
 from simfa.kernel import KernelSpec
 
 LONGEST_WALK = 16  # key blocks; longer tiles repeat a turn of the steady loop
-MISS_ONE_IN = 8  # loads of a warm tile that go to device memory
 
 Times = npt.NDArray[np.int64]
 
 
 class TileKind(NamedTuple):
-    """What the duration of a tile depends on. `variant` selects a draw of load latencies; in a `cold` tile all miss."""
+    """What the duration of a tile depends on; a `cold` tile is a CTA's first."""
 
     key_blocks: int
     masked: int
-    variant: int
     cold: bool
 
 
@@ -40,13 +37,12 @@ class _Walk(NamedTuple):
 
 
 class TimingModel:
-    """Timing of the tiles of one kernel on one GPU; the same arguments give the same times."""
+    """Timing of the tiles of one kernel on one GPU."""
 
-    def __init__(self, kernel: KernelSpec, costs: Costs, seed: int) -> None:
+    def __init__(self, kernel: KernelSpec, costs: Costs) -> None:
         """Start without any walk done."""
         self._kernel = kernel
         self._costs = costs
-        self._seed = seed
         self._walks: dict[TileKind, _Walk] = {}
 
     def cycles(self, kind: TileKind) -> int:
@@ -82,15 +78,8 @@ class TimingModel:
 
     def _run(self, kind: TileKind) -> _Walk:
         """Walk through a CTA's first tile if cold, else through a tile that follows its like."""
-        costs, seed = self._costs, self._seed
-
-        def load_cycles(ring: str, fill: int) -> int:
-            if kind.cold or draw(MISS_ONE_IN, seed, f"{ring} misses", kind.variant, fill) == 0:
-                return costs.load_miss
-            spread = costs.load_far - costs.load_hit + 1
-            return costs.load_hit + draw(spread, seed, f"{ring} latency", kind.variant, fill)
-
-        cta = CtaWalk(self._kernel, costs, kind.key_blocks, kind.masked, load_cycles)
+        load_cycles = self._costs.load_miss if kind.cold else self._costs.load_hit
+        cta = CtaWalk(self._kernel, self._costs, kind.key_blocks, kind.masked, load_cycles)
         cta.run(tiles=1 if kind.cold else 2)
         origin = cta.times[1][-1][0]
         events = tuple(np.array(tiles[-1], np.int64) - origin for tiles in cta.times)

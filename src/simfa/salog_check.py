@@ -9,7 +9,7 @@ from simfa.events import CONSUMER_EVENTS, LEVEL_1_EVENTS, PRODUCER, PRODUCER_EVE
 from simfa.kernel import KernelSpec, ceil_div
 from simfa.workload import AttentionShape
 
-# Events whose stage is a slot of the K/V rings and whose payload is a block of K or V.
+# Events whose payload is a block of K or V; of all but SOFTMAX_END the stage is the slot of its ring.
 RING_EVENTS = frozenset(
     {
         Event.TMA_K_ISSUE,
@@ -69,6 +69,7 @@ class RecordRules:
             self._limits["payload"][event] = key_blocks
         for event in BARRIER_EVENTS:
             self._limits["payload"][event] = NAMED_BARRIERS
+        self._limits["payload"][Event.TMA_Q_ISSUE] = kernel.query_blocks(shape)
         self._limits["stage"][Event.TILE] = kernel.query_blocks(shape)
         self._limits["payload"][Event.TILE] = shape.heads_q
         self._limits["aux"][Event.TILE] = shape.batch
@@ -105,6 +106,8 @@ def _meaning(code: int, field: str) -> str:
     """Return what a limited field of an event counts."""
     if code == Event.TILE:
         return {"stage": " query blocks", "payload": " query heads", "aux": " batch entries"}[field]
+    if code == Event.TMA_Q_ISSUE:
+        return " query blocks"
     if code in BARRIER_EVENTS:
         return " named barriers of a CTA"
     return {"stage": " stages of the ring", "payload": " blocks of K/V"}[field]
