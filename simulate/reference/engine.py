@@ -4,15 +4,14 @@ import heapq
 from collections import Counter
 from collections.abc import Callable
 
+from simfa.errors import SimulationError
+from simfa.hardware import HardwareSpec
+from simfa.isa import MNEMONICS
 from simfa.simulate.reference.check import check
 from simfa.simulate.reference.programs import fills_of_kinds, unroll
 from simfa.simulate.reference.result import ReferenceResult
 from simfa.simulate.reference.sm import Sm
 from simfa.simulate.reference.threads import Thread
-
-from simfa.errors import SimulationError
-from simfa.hardware import HardwareSpec
-from simfa.isa import MNEMONICS
 from simfa.trace import TileBinding, Trace
 from simfa.units import ns_to_cycles
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from simfa.simulate.reference import ReferenceResult, simulate
 
 from simfa.hardware import HardwareSpec, load_preset
 from simfa.isa import (
@@ -26,6 +25,7 @@ from simfa.isa import (
     WgmmaCommit,
     WgmmaWait,
 )
+from simfa.simulate.reference import ReferenceResult, simulate
 from simfa.trace import Origin, Program, Ring, Schedule, TensorMap, TileBinding, TileKind, Trace
 
 Body = list[Instruction | Repeat]

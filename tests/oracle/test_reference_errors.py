@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
-from simfa.simulate.reference import simulate
 
 from simfa.errors import SimulationError
+from simfa.simulate.reference import simulate
 from tests.oracle.hand import (
     acquire,
     arrive,

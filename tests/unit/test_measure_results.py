@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-from fake_simulator import statistics, ten_percent_slow
 
 from simfa.errors import MeasureError
 from simfa.files import write_json
 from simfa.measure.cases import load_set
 from simfa.measure.results import find_stats, pair, read_run, run_from
 from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics, ten_percent_slow
 
 SHAPE = model_shape("llama3-8b", 512)
 

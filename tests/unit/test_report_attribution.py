@@ -5,7 +5,6 @@ import json
 import msgspec
 import pytest
 from click.testing import CliRunner
-from fake_simulator import statistics
 
 from simfa.cli import simfa
 from simfa.errors import ReportError
@@ -15,6 +14,7 @@ from simfa.report.inputs import RunStats
 from simfa.report.palette import GROUP_COLOURS
 from simfa.simulate import _core
 from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics
 
 SHAPE = model_shape("llama3-8b", 512)
 

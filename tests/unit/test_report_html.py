@@ -6,8 +6,6 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from click.testing import CliRunner
-from fake_simulator import statistics, ten_percent_slow
-from fake_timeline import write_timeline
 
 from simfa import validate_cli
 from simfa.cli import simfa
@@ -17,6 +15,8 @@ from simfa.hardware import load_preset
 from simfa.report.figures import latency_chart
 from simfa.summary import Summary
 from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics, ten_percent_slow
+from tests.unit.fake_timeline import write_timeline
 
 
 class Page(HTMLParser):

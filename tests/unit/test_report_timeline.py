@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fake_timeline import write_timeline
 
 from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.report.chrome import MAX_SLICES, chrome_json
 from simfa.report.gantt import default_window, gantt_png
 from simfa.report.timeline import iterations_window, read_timeline
+from tests.unit.fake_timeline import write_timeline
 
 
 @pytest.fixture
