@@ -38,3 +38,13 @@ rule report:
         package=PACKAGE,
     shell:
         "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}" " -o results > {log} 2>&1"
+
+
+rule readme:
+    input:
+        "results/summary.json",
+    params:
+        script=workflow.source_path("../scripts/results_table.py"),
+        readme=DATA.parent / "README.md",
+    shell:
+        "{PYTHON} {params.script} {input} {params.readme}"
