@@ -65,8 +65,7 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
         const std::uint16_t index = front();
         TmaOp& op = ops_[index];
         if (!started_) {
-            const Cycle start =
-                last_start_ < 0 ? op.eligible : std::max(op.eligible, last_start_ + config_.issue_gap_cycles);
+            const Cycle start = std::max(op.eligible, last_start_ + config_.issue_gap_cycles);
             if (start > now) {
                 next_ = start;
                 return;
@@ -75,7 +74,11 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
             last_start_ = op.start = now;
             if (config_.tma_level == 0) {
                 pop();
-                owner_.host().complete_later(owner_.index(), index, now + config_.level_0_latency_cycles);
+                read_source(op, now);
+                if (config_.level_0_latency_cycles == 0)
+                    complete(index, now);
+                else
+                    owner_.host().complete_later(owner_.index(), index, now + config_.level_0_latency_cycles);
                 continue;
             }
         }
@@ -109,9 +112,8 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
             port.request(line, write, {index, static_cast<std::uint8_t>(sm_), op.multicast}, now);
         }
         pop();
-        if (write) owner_.host().read_later(owner_.index(), op.role, op.store_group, now + config_.store_read_cycles);
-        finish(index, 0, now);
-        if (op.multicast) finish(index, 1, now);
+        read_source(op, now);
+        complete(index, now);
     }
 }
 
@@ -124,10 +126,18 @@ void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
 }
 
 void TmaEngine::complete(std::uint16_t index, Cycle now) {
-    const TmaOp op = ops_[index];
-    if (op.kind == TmaOp::Kind::store) owner_.store_read(op.role, op.store_group, now);
+    const bool multicast = ops_[index].multicast;
     finish(index, 0, now);
-    if (op.multicast) finish(index, 1, now);
+    if (multicast) finish(index, 1, now);
+}
+
+// A store has sent its last line: its shared memory will have been read a little later.
+void TmaEngine::read_source(const TmaOp& op, Cycle now) {
+    if (op.kind != TmaOp::Kind::store) return;
+    if (config_.store_read_cycles == 0)
+        owner_.store_read(op.role, op.store_group, now);
+    else
+        owner_.host().read_later(owner_.index(), op.role, op.store_group, now + config_.store_read_cycles);
 }
 
 // One answer (or the end of issuing) less is missing at one of the op's SMs.
