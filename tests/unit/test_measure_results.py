@@ -52,6 +52,15 @@ def test_log_facts_beside_the_run(tmp_path) -> None:
         read_run(tmp_path / "stats.json")
 
 
+def test_files_and_folders_hold_runs(tmp_path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        write_json(tmp_path / "all" / name / "stats.json", statistics(SHAPE))
+    one = tmp_path / "all/b/stats.json"
+    assert find_stats([one]) == [one]
+    assert find_stats([tmp_path]) == [tmp_path / "all/a/stats.json", one]
+
+
 def test_folder_without_runs(tmp_path) -> None:
     with pytest.raises(MeasureError, match=r"holds no stats\.json"):
         find_stats([tmp_path])
