@@ -131,17 +131,12 @@ def _launch(index: int, event: dict[str, Any], source: Source, gpus: dict[int, s
 def _ns(value: object, key: str) -> tuple[Number, bool]:
     """Return microseconds as ns, and whether they were whole in the trace.
 
-    Decimals are the ns that were recorded, so exact; whole microseconds come from a truncated start and end, so they are
-    open by one microsecond each way.
+    Decimals are the ns that were recorded, so exact; whole microseconds come from a truncated start and end, so they
+    are open by one microsecond each way.
     """
     if type(value) is int and 0 <= value < _LARGEST_US:
         return value * 1000, True
-    if (
-        isinstance(value, Decimal)
-        and value.is_finite()
-        and 0 <= value < _LARGEST_US
-        and len(value.as_tuple().digits) < 28
-    ):
+    if isinstance(value, Decimal) and value.is_finite() and value >= 0 and (not value or -12 < value.adjusted() < 20):
         return plain(value.scaleb(_US_EXPONENT)), False
     raise CellError(f"{key} is {str(value)[:40]!r}, not a number of microseconds")
 
