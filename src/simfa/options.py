@@ -103,3 +103,17 @@ def load_gpu(gpu: str, overlays: Sequence[str], overrides: Sequence[str], sm_clo
     """Return the preset that the flags of `gpu_options` describe; raises `HardwareError`."""
     clock = [] if sm_clock_mhz is None else [f"gpu.sm_clock_hz={sm_clock_mhz * 1e6!r}"]
     return load_preset(gpu, overlays, [*overrides, *clock])
+
+
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of a simulation run: `--threads`, `--max-cycles`, `--timeline`, `--quiet`."""
+    for option in reversed(
+        [
+            click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result."),
+            click.option("--max-cycles", type=click.IntRange(1), help="Stop there; the statistics are marked partial."),
+            click.option("--timeline", type=click.IntRange(0), default=0, help="Record slices of the first N SMs."),
+            click.option("--quiet", is_flag=True, help="No progress line."),
+        ]
+    ):
+        function = option(function)
+    return function

@@ -1,0 +1,67 @@
+// Device memory as an L2 slice sees it: one channel that takes reads and writes of whole lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ring_buffer.hpp"
+#include "types.hpp"
+
+namespace simfa {
+
+// Time only moves forward: the cycles given to successive calls never fall.
+class MemoryChannel {
+  public:
+    MemoryChannel() = default;
+    MemoryChannel(const MemoryChannel&) = delete;
+    MemoryChannel& operator=(const MemoryChannel&) = delete;
+    virtual ~MemoryChannel() = default;
+
+    // `now` if a read (write) is accepted at `now`; else the next cycle at which it is worth asking again.
+    virtual Cycle earliest_read(Cycle now) const = 0;
+    virtual Cycle earliest_write(Cycle now) const = 0;
+
+    // Takes a line that `earliest_read` (`earliest_write`) accepted at `now`. `local` numbers the lines of this
+    // channel; `token` comes back with the data. Writes are posted: done, for the sender, when taken.
+    virtual void read(std::uint32_t local, Cycle now, std::uint32_t token) = 0;
+    virtual void write(std::uint32_t local, Cycle now) = 0;
+
+    // Does all work that is due up to and including `now`.
+    virtual void advance(Cycle now) = 0;
+
+    // The next cycle at which `advance` does something or a read is complete; `kNever` if there is nothing to do.
+    Cycle next_event() const {
+        const Cycle completion = completions_.empty() ? kNever : completions_.front().cycle;
+        return completion < next_work_ ? completion : next_work_;
+    }
+
+    // Takes the token of a read whose data is there by `now`, in order of completion; false if there is none.
+    bool pop_completion(Cycle now, std::uint32_t& token) {
+        if (completions_.empty() || completions_.front().cycle > now) return false;
+        token = completions_.front().token;
+        completions_.pop();
+        return true;
+    }
+
+  protected:
+    struct Completion {
+        Cycle cycle = 0;
+        std::uint32_t token = 0;
+    };
+
+    // Files a completion; an earlier one than the last moves forward past the later ones.
+    void complete(Cycle cycle, std::uint32_t token) {
+        completions_.push({cycle, token});
+        for (std::size_t i = completions_.size() - 1; i > 0 && completions_[i - 1].cycle > cycle; --i) {
+            completions_[i] = completions_[i - 1];
+            completions_[i - 1] = {cycle, token};
+        }
+    }
+
+    Cycle next_work_ = kNever;
+
+  private:
+    RingBuffer<Completion> completions_;
+};
+
+}  // namespace simfa

@@ -1,0 +1,30 @@
+// Messages between units.
+#pragma once
+
+#include <cstdint>
+
+namespace simfa {
+
+enum MessageKind : std::uint8_t {
+    read_request,
+    write_request,
+    read_response,
+    write_ack,
+    hop_request,     // near twin to home slice: read for the pair in `extra`
+    hop_response,    // home slice to near twin: the line for the pair in `extra`
+    hop_invalidate,  // home slice to near twin: drop the shadow of a written line
+};
+
+// One line-sized message; takes effect at window start + offset of the window it is filed under.
+struct Message {
+    std::uint32_t offset = 0;  // cycle of arrival minus the start of the arrival window
+    std::uint32_t line = 0;    // byte address / line_bytes
+    std::uint16_t source = 0;  // sending unit: pair index of requests, slice index of responses and hops
+    std::uint16_t tag = 0;     // the requester's entry, returned unchanged
+    std::uint8_t kind = read_request;
+    std::uint8_t flags = 0;   // the requester's, returned unchanged
+    std::uint16_t extra = 0;  // hop messages: originating pair; 0 otherwise
+};
+static_assert(sizeof(Message) == 16);
+
+}  // namespace simfa

@@ -1,0 +1,354 @@
+#include "slice.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace simfa {
+
+namespace {
+
+constexpr std::uint64_t kMillion = 1000000;
+
+void require(bool holds, const char* rule) {
+    if (!holds) throw std::invalid_argument(rule);
+}
+
+// A number below one million from (seed, slice, sequence): the finalizer of SplitMix64 (public domain).
+std::uint64_t draw_millionths(std::uint64_t seed, std::uint64_t slice, std::uint64_t sequence) {
+    std::uint64_t value = seed + 0x9E3779B97F4A7C15U * (sequence * 65536 + slice + 1);
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EBU;
+    value ^= value >> 31;
+    return ((value >> 32) * kMillion) >> 32;
+}
+
+}  // namespace
+
+void SliceConfig::check() const {
+    require(slices >= 1 && slices <= 65535 && pairs >= 1 && pairs <= 65535, "slices and SM pairs: expected 1 to 65535");
+    require(index >= 0 && index < slices, "slice index: expected a number below the count of slices");
+    require(sets >= 1 && sets <= 65535, "l2.capacity_bytes: expected 1 to 65535 sets a slice");
+    require(ways >= 1, "l2.ways: expected 1 or more");
+    require(service_interval_cycles >= 1, "l2.bytes_per_cycle_per_slice: expected one line a cycle at most");
+    require(request_queue_entries >= 1, "l2.request_queue_entries: expected 1 or more");
+    require(response_queue_entries >= 1, "l2.response_queue_entries: expected 1 or more");
+    require(mshr_entries >= 1, "l2.mshr_entries: expected 1 or more");
+    require(mshr_merges >= 1, "l2.mshr_merges: expected 1 or more; the first request of a line counts");
+    require(near_latency_cycles >= 2, "crossbar.near_latency_cycles: expected 2 or more, one each way");
+    require(far_latency_cycles >= near_latency_cycles,
+            "crossbar.far_latency_cycles: expected near_latency_cycles or more");
+    if (!remote_copy) return;
+    require(slices % 2 == 0, "l2.remote_copy: expected an even count of slices, half on each side");
+    require(hop_request_cycles() >= 1,
+            "l2.remote_copy: expected far_latency_cycles 2 or more above near_latency_cycles");
+}
+
+SliceStats& SliceStats::operator+=(const SliceStats& other) {
+    read_requests += other.read_requests;
+    write_requests += other.write_requests;
+    read_hits += other.read_hits;
+    read_misses += other.read_misses;
+    read_merges += other.read_merges;
+    shadow_hits += other.shadow_hits;
+    hops += other.hops;
+    shadow_inserts += other.shadow_inserts;
+    responses += other.responses;
+    memory_reads += other.memory_reads;
+    memory_writes += other.memory_writes;
+    for (std::size_t i = 0; i < blocked_cycles.size(); ++i) blocked_cycles[i] += other.blocked_cycles[i];
+    staging_cycles += other.staging_cycles;
+    request_queue_cycles += other.request_queue_cycles;
+    response_queue_cycles += other.response_queue_cycles;
+    mshr_cycles += other.mshr_cycles;
+    staging_longest_cycles = std::max(staging_longest_cycles, other.staging_longest_cycles);
+    request_queue_peak = std::max(request_queue_peak, other.request_queue_peak);
+    response_queue_peak = std::max(response_queue_peak, other.response_queue_peak);
+    mshr_peak = std::max(mshr_peak, other.mshr_peak);
+    return *this;
+}
+
+Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
+    : config_((config.check(), config)),
+      hash_(config.hash, config.slices),
+      sets_(static_cast<std::uint64_t>(config.sets)),
+      tags_(config.sets, config.ways),
+      mshr_(config.mshr_entries, config.mshr_merges),
+      channel_(std::move(channel)),
+      twin_((config.index + config.slices / 2) % config.slices),
+      port_room_cycles_(config.service_interval_cycles * config.response_queue_entries),
+      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)) {
+    for (int pair = 0; pair < config.pairs; ++pair) {
+        const bool near = side_of(pair, config.pairs) == side_of(config.index, config.slices);
+        response_cycles_.push_back(static_cast<std::int32_t>(config.response_cycles(near)));
+    }
+}
+
+SliceStats Slice::stats() const {
+    SliceStats stats = stats_;
+    stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
+    const Cycle interval = config_.service_interval_cycles;
+    stats.response_queue_peak = (response_wait_peak_ + interval - 1) / interval;
+    return stats;
+}
+
+void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out) {
+    if (!inbox.empty()) admit(window_start, inbox);
+    for (;;) {
+        const Cycle service = next_service();
+        const Cycle now = std::min(service, next_internal_);
+        if (now >= window_end) return;
+        if (next_internal_ <= service)
+            run_internal(now, out);
+        else
+            serve(now, out);
+    }
+}
+
+void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
+    for (const Message& message : inbox) {
+        const LineHash::Place place = hash_.place(message.line);
+        if (static_cast<int>(place.slice) != config_.index &&
+            !(config_.remote_copy && static_cast<int>(place.slice) == twin_))
+            throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
+                                   " was sent to slice " + std::to_string(config_.index));
+        const auto set = static_cast<std::uint32_t>(sets_.remainder(place.local));
+        tags_.prefetch(set);
+        const SliceRequest request{.arrival = window_start + message.offset,
+                                   .line = message.line,
+                                   .set = set,
+                                   .source = message.source,
+                                   .tag = message.tag,
+                                   .extra = message.extra,
+                                   .kind = message.kind,
+                                   .flags = message.flags};
+        if (message.kind == hop_response || message.kind == hop_invalidate) {
+            hops_.push(request);
+            next_internal_ = std::min(next_internal_, request.arrival);
+        } else {
+            requests_.push(request);
+        }
+    }
+}
+
+// The turn of the oldest request.
+void Slice::serve(Cycle now, Outbox& out) {
+    const Blocked reason = try_serve(requests_.front(), now, out);
+    if (reason != blocked_) {
+        stats_.blocked_cycles[static_cast<std::size_t>(blocked_)] += now - blocked_since_;
+        blocked_ = reason;
+        blocked_since_ = now;
+    }
+    if (reason == Blocked::none) {
+        count_service(now);
+        requests_.pop();
+        service_free_ = now + config_.service_interval_cycles;
+    } else {
+        retry_ = reason == Blocked::response_queue ? response_room_cycle() : kNever;
+    }
+}
+
+Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
+    if (config_.remote_copy && request.kind == read_request &&
+        static_cast<int>(hash_.slice_of(request.line)) != config_.index)
+        return try_far_read(request, now, out);
+    TagArray::Entry* const entry = tags_.touch(request.set, request.line);
+    if (entry != nullptr && !response_room(now)) return Blocked::response_queue;
+    if (entry == nullptr) {
+        const Blocked reason = try_miss(request, now, out);
+        if (reason != Blocked::none) return reason;
+    } else {
+        respond(request, now, out);
+    }
+    if (request.kind == write_request) {
+        ++stats_.write_requests;
+        if (entry != nullptr) *entry |= TagArray::kDirty;
+        if (config_.remote_copy)
+            out.to_slice(
+                twin_, now + config_.hop_request_cycles(),
+                {.line = request.line, .source = static_cast<std::uint16_t>(config_.index), .kind = hop_invalidate});
+        return Blocked::none;
+    }
+    stats_.read_hits += entry != nullptr ? 1 : 0;
+    stats_.read_requests += request.kind == read_request ? 1 : 0;
+    return Blocked::none;
+}
+
+// A far read at the near twin of its home: answered from a shadow, or passed on.
+Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out) {
+    if (tags_.touch(request.set, request.line) != nullptr) {
+        if (!response_room(now)) return Blocked::response_queue;
+        ++stats_.shadow_hits;
+        respond(request, now, out);
+    } else {
+        ++stats_.hops;
+        out.to_slice(twin_, now + config_.hop_request_cycles(),
+                     {.line = request.line,
+                      .source = static_cast<std::uint16_t>(config_.index),
+                      .tag = request.tag,
+                      .kind = hop_request,
+                      .flags = request.flags,
+                      .extra = request.source});
+    }
+    ++stats_.read_requests;
+    return Blocked::none;
+}
+
+Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
+    const int entry = mshr_.find(request.line);
+    if (entry >= 0) return wait_for_line(entry, request);
+    if (!write_backs_.empty()) return Blocked::write_backs;
+    if (request.kind == write_request) {
+        if (!response_room(now)) return Blocked::response_queue;
+        insert(request.set, request.line, TagArray::kDirty);
+        respond(request, now, out);
+    } else {
+        if (mshr_.full()) return Blocked::mshr_entries;
+        count_mshr(now);
+        misses_.push({hash_.place(request.line).local, static_cast<std::uint32_t>(mshr_.allocate(request))});
+        stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
+        ++stats_.read_misses;
+    }
+    feed_channel(now);
+    schedule(now);
+    return Blocked::none;
+}
+
+Blocked Slice::wait_for_line(int entry, const SliceRequest& request) {
+    if (mshr_.merge_full(entry)) return Blocked::mshr_merges;
+    mshr_.merge(entry, request);
+    stats_.read_merges += request.kind != write_request ? 1 : 0;
+    return Blocked::none;
+}
+
+// What happens apart from requests, in this order within a cycle: lines come from memory, hops arrive, waiting lines go
+// to memory, answers enter the response queue. Requests have their turn afterwards.
+void Slice::run_internal(Cycle now, Outbox& out) {
+    channel_->advance(now);
+    std::uint32_t token = 0;
+    while (channel_->pop_completion(now, token)) fill(static_cast<int>(token));
+    for (; !hops_.empty() && hops_.front().arrival <= now; hops_.pop()) receive_hop(hops_.front());
+    feed_channel(now);
+    answer_waiting(now, out);
+    schedule(now);
+    retry_ = std::min(retry_, now);
+}
+
+void Slice::fill(int entry) {
+    mshr_.filled(entry);
+    insert(mshr_.set(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
+    answers_.push({entry, {}});
+}
+
+void Slice::receive_hop(const SliceRequest& hop) {
+    if (hop.kind == hop_invalidate) {
+        tags_.erase(hop.set, hop.line);
+        return;
+    }
+    insert_shadow(hop);
+    SliceRequest read = hop;
+    read.kind = read_request;
+    read.source = hop.extra;
+    answers_.push({-1, read});
+}
+
+void Slice::insert_shadow(const SliceRequest& hop) {
+    const std::uint32_t set = hop.set;
+    const std::int64_t share = std::int64_t{tags_.shadows(set)} * static_cast<std::int64_t>(kMillion);
+    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(set, hop.line))
+        return;
+    const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
+    if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return;
+    ++stats_.shadow_inserts;
+    insert(hop.set, hop.line, TagArray::kShadow);
+}
+
+void Slice::answer_waiting(Cycle now, Outbox& out) {
+    while (!answers_.empty() && response_room(now)) {
+        const Answer& answer = answers_.front();
+        if (answer.entry < 0) {
+            respond(answer.request, now, out);
+            answers_.pop();
+            continue;
+        }
+        respond(mshr_.front(answer.entry), now, out);
+        mshr_.pop(answer.entry);
+        if (!mshr_.empty(answer.entry)) continue;
+        count_mshr(now);
+        mshr_.release(answer.entry);
+        answers_.pop();
+    }
+}
+
+void Slice::feed_channel(Cycle now) {
+    for (; !write_backs_.empty() && channel_->earliest_write(now) <= now; write_backs_.pop()) {
+        channel_->write(write_backs_.front(), now);
+        ++stats_.memory_writes;
+    }
+    for (; !misses_.empty() && channel_->earliest_read(now) <= now; misses_.pop()) {
+        channel_->read(misses_.front().local, now, misses_.front().token);
+        ++stats_.memory_reads;
+    }
+}
+
+void Slice::schedule(Cycle now) {
+    Cycle next = channel_->next_event();
+    if (!hops_.empty()) next = std::min(next, hops_.front().arrival);
+    if (!answers_.empty()) next = std::min(next, response_room_cycle());
+    if (!write_backs_.empty()) next = std::min(next, channel_->earliest_write(now));
+    if (!misses_.empty()) next = std::min(next, channel_->earliest_read(now));
+    next_internal_ = next;
+}
+
+void Slice::insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags) {
+    const TagArray::Entry victim = tags_.insert(set, line, flags);
+    if (victim != TagArray::kEmpty && (victim & TagArray::kDirty) != 0)
+        write_backs_.push(hash_.place(TagArray::line_of(victim)).local);
+}
+
+// Puts the answer to `request` into the response queue; the cycle at which the port sends it is known at once.
+void Slice::respond(const SliceRequest& request, Cycle now, Outbox& out) {
+    const Cycle departure = std::max(now, port_free_);
+    port_free_ = departure + config_.service_interval_cycles;
+    stats_.response_queue_cycles += departure - now;
+    response_wait_peak_ = std::max(response_wait_peak_, departure - now);
+    Message message{.line = request.line,
+                    .source = static_cast<std::uint16_t>(config_.index),
+                    .tag = request.tag,
+                    .kind = read_response,
+                    .flags = request.flags,
+                    .extra = 0};
+    if (request.kind == hop_request) {
+        message.kind = hop_response;
+        message.extra = request.extra;
+        out.to_slice(request.source, departure + config_.hop_response_cycles(), message);
+        return;
+    }
+    if (request.kind == write_request) message.kind = write_ack;
+    ++stats_.responses;
+    out.to_pair(request.source, departure + response_cycles_[request.source], message);
+}
+
+// Request i enters the request queue when request i - (entries) leaves it. Its arrival makes `peak` + 1 requests wait
+// if request i - peak is served later, and that number rises by one at most from one arrival to the next.
+void Slice::count_service(Cycle now) {
+    const Cycle arrival = requests_.front().arrival;
+    const std::size_t entries = service_cycles_.size();
+    const Cycle entered = std::max(arrival, service_cycles_[service_slot_]);
+    service_cycles_[service_slot_] = now;
+    if (request_peak_ < entries) {
+        const std::size_t ahead = service_slot_ + entries - request_peak_;
+        if (service_cycles_[ahead < entries ? ahead : ahead - entries] > arrival) ++request_peak_;
+    }
+    if (++service_slot_ == entries) service_slot_ = 0;
+    stats_.staging_cycles += entered - arrival;
+    stats_.request_queue_cycles += now - entered;
+    stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
+}
+
+void Slice::count_mshr(Cycle now) {
+    stats_.mshr_cycles += mshr_.used() * (now - mshr_changed_);
+    mshr_changed_ = now;
+}
+
+}  // namespace simfa

@@ -1,0 +1,188 @@
+// One L2 slice with the memory channel behind it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "line_hash.hpp"
+#include "mailbox.hpp"
+#include "memory_channel.hpp"
+#include "messages.hpp"
+#include "mshr.hpp"
+#include "ring_buffer.hpp"
+#include "tag_array.hpp"
+#include "types.hpp"
+
+namespace simfa {
+
+struct SliceConfig {
+    int index = 0;
+    int slices = 2;
+    int pairs = 1;
+    HashKind hash = HashKind::xor_shift;
+    int sets = 1;
+    int ways = 1;
+    Cycle service_interval_cycles = 1;  // between two requests, and between two responses
+    int request_queue_entries = 1;
+    int response_queue_entries = 1;
+    int mshr_entries = 1;
+    int mshr_merges = 1;            // requests that may wait for one line, the first included
+    Cycle near_latency_cycles = 2;  // round trip of a hit from a pair of the slice's side
+    Cycle far_latency_cycles = 2;   // and of the other side
+    bool remote_copy = false;
+    std::int32_t remote_copy_probability_ppm = 0;  // of inserting a shadow
+    std::int32_t remote_copy_threshold_ppm = 0;    // share of a set's ways below which shadows are inserted
+    std::uint64_t seed = 0;
+
+    // Half round trips, rounded so that the two halves (and the two hops) add up.
+    Cycle request_cycles(bool near) const { return (near ? near_latency_cycles : far_latency_cycles) / 2; }
+    Cycle response_cycles(bool near) const {
+        return (near ? near_latency_cycles : far_latency_cycles) - request_cycles(near);
+    }
+    Cycle hop_request_cycles() const { return (far_latency_cycles - near_latency_cycles) / 2; }
+    Cycle hop_response_cycles() const { return far_latency_cycles - near_latency_cycles - hop_request_cycles(); }
+
+    // Longest time between a slice's decision to send a message and its arrival.
+    Cycle longest_message_cycles() const {
+        return service_interval_cycles * (response_queue_entries + 1) + far_latency_cycles;
+    }
+
+    // Throws `std::invalid_argument` naming the value that cannot be.
+    void check() const;
+};
+
+// Why the oldest request could not be served.
+enum class Blocked : std::uint8_t { none, response_queue, mshr_entries, mshr_merges, write_backs };
+inline constexpr int kBlockedReasons = 5;
+
+struct SliceStats {
+    std::int64_t read_requests = 0;  // from pairs, before a hop
+    std::int64_t write_requests = 0;
+    std::int64_t read_hits = 0;
+    std::int64_t read_misses = 0;  // read from memory
+    std::int64_t read_merges = 0;  // waited for a line that was already on its way
+    std::int64_t shadow_hits = 0;  // answered by a copy of a far line
+    std::int64_t hops = 0;         // far reads passed on to their home slice
+    std::int64_t shadow_inserts = 0;
+    std::int64_t responses = 0;     // to pairs: reads and acknowledgements
+    std::int64_t memory_reads = 0;  // lines
+    std::int64_t memory_writes = 0;
+    std::array<std::int64_t, kBlockedReasons> blocked_cycles{};  // by `Blocked`
+    std::int64_t staging_cycles = 0;         // summed over requests: waiting ahead of the request queue
+    std::int64_t request_queue_cycles = 0;   // and in it
+    std::int64_t response_queue_cycles = 0;  // summed over responses
+    std::int64_t mshr_cycles = 0;            // summed over entries, from the miss to the last answer
+    std::int64_t staging_longest_cycles = 0;
+    std::int64_t request_queue_peak = 0;
+    std::int64_t response_queue_peak = 0;
+    std::int64_t mshr_peak = 0;
+
+    SliceStats& operator+=(const SliceStats& other);
+    friend bool operator==(const SliceStats&, const SliceStats&) = default;
+};
+
+// Requests are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
+// request queue, the rest in the staging area, which the lines in flight bound. Behind the tags:
+//
+// * read hit: the response enters the response queue, which a port empties, one response an interval;
+// * read miss: takes an MSHR entry and reads memory; the line is put in when it comes (allocate on fill), and the
+//   requests that wait for it are answered in order; the entry is free when the last has entered the response queue;
+// * write, always of a whole line: written into the set at once, without a fetch, and acknowledged like a hit. If the
+//   line is on its way from memory the write waits in the MSHR entry with the reads, in order, and the line is dirty
+//   from its fill on;
+// * a dirty line that is replaced goes to memory.
+//
+// The oldest request waits, and holds all others back, while the response queue is full, while it needs an MSHR entry
+// or a place in one and there is none, and while it needs memory and an earlier dirty line still waits for the channel.
+//
+// With `remote_copy` a far pair sends its reads to the near twin of the home slice. The twin answers from a shadow copy
+// or passes the request on (hop), and may keep a shadow when the answer comes back. Hops of the same line are not
+// merged at the twin; hop messages take effect when they arrive, without a turn in the request queue.
+class Slice {
+  public:
+    Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel);
+
+    // Runs the cycles [window_start, window_end); `inbox` holds the messages that arrive in them, in order.
+    void run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out);
+
+    // First cycle at which anything happens if no message comes; `kNever` when idle.
+    Cycle next_event() const { return std::min(next_service(), next_internal_); }
+    bool idle() const { return next_event() == kNever; }
+
+    SliceStats stats() const;
+
+  private:
+    // Something that waits for the response queue ahead of requests: an MSHR entry whose line has come, or (entry -1)
+    // the answer to a hop.
+    struct Answer {
+        int entry;
+        SliceRequest request;
+    };
+    struct Miss {
+        std::uint32_t local;
+        std::uint32_t token;
+    };
+
+    Cycle next_service() const {
+        if (requests_.empty()) return kNever;
+        return std::max({requests_.front().arrival, service_free_, retry_});
+    }
+    void admit(Cycle window_start, std::span<const Message> inbox);
+    void serve(Cycle now, Outbox& out);
+    Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
+    Blocked try_far_read(const SliceRequest& request, Cycle now, Outbox& out);
+    Blocked try_miss(const SliceRequest& request, Cycle now, Outbox& out);
+    Blocked wait_for_line(int entry, const SliceRequest& request);
+    void count_service(Cycle now);
+    void count_mshr(Cycle now);
+
+    void run_internal(Cycle now, Outbox& out);
+    void receive_hop(const SliceRequest& hop);
+    void insert_shadow(const SliceRequest& hop);
+    void fill(int entry);
+    void answer_waiting(Cycle now, Outbox& out);
+    void feed_channel(Cycle now);
+    void schedule(Cycle now);
+
+    void insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags);
+    bool response_room(Cycle now) const { return response_room_cycle() <= now; }
+    Cycle response_room_cycle() const { return port_free_ - port_room_cycles_; }
+    void respond(const SliceRequest& request, Cycle now, Outbox& out);
+
+    SliceConfig config_;
+    LineHash hash_;
+    Divider sets_;
+    TagArray tags_;
+    MshrFile mshr_;
+    std::unique_ptr<MemoryChannel> channel_;
+    int twin_;
+    std::vector<std::int32_t> response_cycles_;  // by pair
+
+    RingBuffer<SliceRequest> requests_;  // request queue and staging area
+    RingBuffer<SliceRequest> hops_;      // hop answers and invalidations that have not arrived yet
+    RingBuffer<Answer> answers_;
+    RingBuffer<std::uint32_t> write_backs_;  // local line numbers
+    RingBuffer<Miss> misses_;
+
+    Cycle service_free_ = 0;        // the next request may be served from here on
+    Cycle retry_ = 0;               // the oldest request need not be tried before
+    Cycle next_internal_ = kNever;  // next cycle of the channel, the hops or the waiting answers
+    Cycle port_free_ = 0;           // the response port sends nothing before
+    Cycle port_room_cycles_;        // the response queue has room up to so many cycles before `port_free_`
+
+    Blocked blocked_ = Blocked::none;  // why the oldest request waits
+    Cycle blocked_since_ = 0;
+    std::uint64_t draws_ = 0;            // random numbers used
+    std::vector<Cycle> service_cycles_;  // of the last `request_queue_entries` requests
+    std::size_t service_slot_ = 0;
+    Cycle mshr_changed_ = 0;
+    std::size_t request_peak_ = 0;  // most requests in the request queue at once
+    Cycle response_wait_peak_ = 0;  // longest wait of a response
+    SliceStats stats_;
+};
+
+}  // namespace simfa

@@ -1,0 +1,46 @@
+# Errors case by case, and the report.
+
+
+rule validate:
+    input:
+        stats=stats_files,
+        logs=expand("results/runs/{log}/log.json", log=LOGS),
+    output:
+        csv=report(
+            "results/summary.csv", caption="../report/summary.rst", category="Accuracy"
+        ),
+        json="results/summary.json",
+    log:
+        "results/logs/validate.log",
+    params:
+        sets=flags("--set", config["measured_sets"]),
+        runs=lambda wildcards, input: flags("--results", input.stats),
+        max_seqlen=config["max_seqlen"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} {params.runs} -o results > {log} 2>&1"
+
+
+rule report:
+    input:
+        summary="results/summary.json",
+        runs=expand("results/runs/{log}/stats.json", log=LOGS),
+        timeline=f"results/runs/{config['gantt']}/timeline.npz",
+    output:
+        html=report(
+            "results/report.html",
+            caption="../report/accuracy.rst",
+            category="Accuracy",
+        ),
+        gantt=report(
+            "results/gantt.png", caption="../report/gantt.rst", category="Timeline"
+        ),
+    log:
+        "results/logs/report.log",
+    params:
+        runs=lambda wildcards, input: flags("--run", input.runs),
+        gpu=config["gpu"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline} --gpu {params.gpu}"
+        " -o results > {log} 2>&1"
