@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trace_strategies import any_traces, valid_traces
+from tests.unit.trace_strategies import any_traces, valid_traces
 
 from simfa import isa
 from simfa.errors import TraceError

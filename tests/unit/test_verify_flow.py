@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from trace_strategies import valid_traces
-from trace_walker import RaceError, StuckError, walk
+from tests.unit.trace_strategies import valid_traces
+from tests.unit.trace_walker import RaceError, StuckError, walk
 
 from simfa import isa
 from simfa.errors import TraceError
