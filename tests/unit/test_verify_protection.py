@@ -1,13 +1,13 @@
 """Which reads of a slot are safe: who must have waited, who must release, and what a barrier tells."""
 
 import pytest
-from trace_walker import RaceError, walk
 
 from simfa import isa
 from simfa.errors import TraceError
 from simfa.isa import Affine, Slot
 from simfa.trace import Origin, Program, Ring, Schedule, TensorMap, TileBinding, TileKind, Trace
 from simfa.verify import verify
+from tests.unit.trace_walker import RaceError, walk
 
 A = Slot("A", Affine(0))
 LOAD = (isa.AcquireStage(slot=A), isa.TmaTensor(slot=A, map="M", x=0, y=Affine(0)))
