@@ -1,0 +1,310 @@
+#include "dram_controller.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
+
+namespace simfa {
+
+namespace {
+
+constexpr std::int64_t kMillion = 1000000;
+constexpr std::uint64_t kLastAge = ~std::uint64_t{0};
+
+Tick rising_edge(Tick tick) { return (tick + 1) & ~Tick{1}; }
+
+std::uint64_t bit_of(int bank) { return std::uint64_t{1} << bank; }
+
+template <typename Body>
+void for_each_bank(std::uint64_t mask, const Body& body) {
+    for (; mask != 0; mask &= mask - 1) body(std::countr_zero(mask));
+}
+
+void require(bool holds, const std::string& rule) {
+    if (!holds) throw std::invalid_argument(rule);
+}
+
+void check(const DramOrganisation& organisation, const DramTiming& timing, const DramControl& control) {
+    require(organisation.bank_count() <= 64, "DRAM organisation: expected up to 64 banks a pseudo channel");
+    require(timing.burst >= 1, "DRAM timing: a burst takes one clock or more");
+    require(timing.activate_to_activate >= timing.activate_to_precharge, "DRAM timing: nRC is below nRAS");
+    require(control.read_queue_entries >= 1 && control.write_queue_entries >= 1,
+            "memory queues: expected one entry or more");
+    require(control.drain_below_percent >= 0 && control.drain_below_percent <= control.drain_above_percent &&
+                control.drain_above_percent <= 100,
+            "write drain: expected 0 <= lower mark <= upper mark <= 100 percent");
+    require(control.ecc_overhead_ppm >= 0 && control.ecc_overhead_ppm <= kMillion,
+            "ecc_overhead: expected between 0 and 1");
+    require(control.row_hit_cap >= 0, "row_hit_cap: expected 0 or more");
+    if (control.refresh == Refresh::all_bank)
+        require(timing.refresh_interval > timing.refresh_all, "DRAM timing: nREFI is not above nRFC");
+    if (control.refresh == Refresh::per_bank)
+        require(timing.refresh_bank_interval > timing.refresh_to_activate, "DRAM timing: nREFIpb is not above nRREFD");
+}
+
+}  // namespace
+
+DramStats& DramStats::operator+=(const DramStats& other) {
+    reads += other.reads;
+    writes += other.writes;
+    activates += other.activates;
+    refreshes += other.refreshes;
+    forwarded_reads += other.forwarded_reads;
+    absorbed_writes += other.absorbed_writes;
+    drains += other.drains;
+    return *this;
+}
+
+DramController::DramController(const DramOrganisation& organisation, const DramTiming& timing,
+                               const DramControl& control)
+    : organisation_(organisation),
+      timing_(timing),
+      control_(control),
+      free_entries_{control.read_queue_entries, control.write_queue_entries} {
+    check(organisation, timing, control);
+    entries_.resize(static_cast<std::size_t>(control.read_queue_entries + control.write_queue_entries));
+    for (auto entry = static_cast<std::int32_t>(entries_.size()); entry-- > 0; free_entry_ = entry)
+        entries_[entry].next = free_entry_;
+    const auto banks = static_cast<std::size_t>(organisation.bank_count());
+    refresh_interval_ =
+        Tick{2} * (control.refresh == Refresh::all_bank ? timing.refresh_interval : timing.refresh_bank_interval);
+    for (int index = 0; index < organisation.pseudo_channels; ++index) {
+        halves_.push_back({.dram = PseudoChannel(organisation, timing)});
+        halves_.back().waiting.fill(std::vector<Waiting>(banks));
+        // Pseudo channels take turns.
+        halves_.back().refresh_due = refresh_interval_ * (index + 1) / organisation.pseudo_channels;
+    }
+}
+
+void DramController::push(const AddressMap::Place& place, bool write, Tick tick, std::uint32_t id) {
+    Half& half = halves_[place.pseudo_channel];
+    const int bank = static_cast<int>(place.bank);
+    if (find_burst(half, bank, place) != kNone) {
+        if (write)
+            ++stats_.absorbed_writes;
+        else
+            done_.push_back({tick + timing_.controller_ticks, id});
+        stats_.forwarded_reads += write ? 0 : 1;
+        return;
+    }
+    const std::int32_t entry = free_entry_;
+    free_entry_ = entries_[entry].next;
+    Waiting& waiting = half.waiting[write][place.bank];
+    entries_[entry] = {static_cast<std::int32_t>(place.row), place.column, id, kNone, waiting.last, next_age_++};
+    (waiting.last == kNone ? waiting.first : entries_[waiting.last].next) = entry;
+    waiting.last = entry;
+    half.pending[write] |= bit_of(bank);
+    if (waiting.hit == kNone && half.dram.open_row(bank) == entries_[entry].row) {
+        waiting.hit = entry;
+        half.hits[write] |= bit_of(bank);
+    }
+    --free_entries_[write];
+    ++queued_[write];
+    turn_direction();
+    next_ = std::min(next_, tick);
+    now_ = std::max(now_, tick);
+}
+
+// A write of the burst that waits, or kNone.
+std::int32_t DramController::find_burst(const Half& half, int bank, const AddressMap::Place& place) const {
+    std::int32_t entry = half.waiting[1][bank].first;
+    while (entry != kNone && (entries_[entry].row != static_cast<std::int32_t>(place.row) ||
+                              entries_[entry].column != place.column))
+        entry = entries_[entry].next;
+    return entry;
+}
+
+void DramController::turn_direction() {
+    const int writes = 100 * queued_[1];
+    if (!writing_) {
+        const bool full = writes > control_.drain_above_percent * control_.write_queue_entries;
+        writing_ = full || (queued_[0] == 0 && queued_[1] > 0);
+        stats_.drains += writing_ ? 1 : 0;
+    } else {
+        writing_ = queued_[0] == 0 || writes >= control_.drain_below_percent * control_.write_queue_entries;
+    }
+}
+
+void DramController::advance(Tick until) {
+    if (empty()) skip_refreshes(until);
+    for (;;) {
+        Choice choice;
+        choose_column(choice);
+        choose_row(choice);
+        if (choice.tick > until) {
+            next_ = empty() && control_.row_policy == RowPolicy::open ? kNeverTick : choice.tick;
+            break;
+        }
+        issue(choice);
+    }
+    now_ = std::max(now_, until);
+}
+
+// After more than three turns without work all rows are closed and all turns but the last ones have no trace.
+void DramController::skip_refreshes(Tick until) {
+    if (control_.refresh == Refresh::none) return;
+    const Tick turn = control_.refresh == Refresh::all_bank ? refresh_interval_
+                                                            : refresh_interval_ * organisation_.bank_count();
+    for (Half& half : halves_) {
+        if (until - half.refresh_due <= 3 * turn) continue;
+        for_each_bank(half.open, [&](int bank) { close(half, bank, half.refresh_due); });
+        const Tick turns = (until - half.refresh_due) / turn - 1;
+        half.refresh_due += turns * turn;
+        stats_.refreshes += turns * (turn / refresh_interval_);
+    }
+}
+
+void DramController::choose_column(Choice& choice) const {
+    const int direction = writing_ ? 1 : 0;
+    const Tick slot = std::max(now_, column_bus_free_);
+    for (int index = 0; index < static_cast<int>(halves_.size()); ++index) {
+        const Half& half = halves_[index];
+        for_each_bank(half.hits[direction], [&](int bank) {
+            const Tick tick = rising_edge(std::max(half.dram.column_ready(bank, writing_), slot));
+            if (refreshing(half, bank, tick) || capped(half, bank)) return;
+            choice.offer(tick, entries_[half.waiting[direction][bank].hit].age, Command::column, index, bank);
+        });
+    }
+}
+
+// Rows that bursts of the present direction wait for, refreshes, and rows that the closed policy closes.
+void DramController::choose_row(Choice& choice) const {
+    const int direction = writing_ ? 1 : 0;
+    const Tick slot = std::max(now_, row_bus_free_);
+    const Tick lead = 2;  // from the first edge of an activate to its last
+    for (int index = 0; index < static_cast<int>(halves_.size()); ++index) {
+        const Half& half = halves_[index];
+        choose_refresh(index, choice);
+        std::uint64_t wanted = half.pending[direction] & ~half.hits[direction];
+        if (control_.row_hit_cap > 0)
+            for_each_bank(half.hits[direction],
+                          [&](int bank) { wanted |= capped(half, bank) ? bit_of(bank) : 0; });
+        for_each_bank(wanted, [&](int bank) {
+            const std::uint64_t age = entries_[half.waiting[direction][bank].first].age;
+            const bool closed = (half.open & bit_of(bank)) == 0;
+            const Tick tick = closed ? rising_edge(std::max(half.dram.activate_ready(bank) - lead, slot))
+                                     : std::max(half.dram.precharge_ready(bank), slot);
+            if (refreshing(half, bank, tick)) return;
+            choice.offer(tick, age, closed ? Command::activate : Command::precharge, index, bank);
+        });
+        if (control_.row_policy != RowPolicy::closed) continue;
+        for_each_bank(half.open & ~(half.hits[0] | half.hits[1] | wanted), [&](int bank) {
+            const Tick tick = std::max(half.dram.precharge_ready(bank), slot);
+            if (!refreshing(half, bank, tick)) choice.offer(tick, kLastAge, Command::precharge, index, bank);
+        });
+    }
+}
+
+void DramController::choose_refresh(int index, Choice& choice) const {
+    const Half& half = halves_[index];
+    if (control_.refresh == Refresh::none) return;
+    const Tick slot = std::max({now_, row_bus_free_, half.refresh_due});
+    if (control_.refresh == Refresh::all_bank) {
+        if (half.open != 0)
+            choice.offer(std::max(slot, half.dram.precharge_all_ready()), 0, Command::precharge_all, index, 0);
+        else
+            choice.offer(std::max(slot, half.dram.refresh_all_ready()), 0, Command::refresh_all, index, 0);
+        return;
+    }
+    const int bank = turn_bank(half);
+    if ((half.open & bit_of(bank)) != 0)
+        choice.offer(std::max(slot, half.dram.precharge_ready(bank)), 0, Command::precharge, index, bank);
+    else
+        choice.offer(std::max(slot, half.dram.refresh_ready(bank)), 0, Command::refresh_bank, index, bank);
+}
+
+// Neighbouring turns fall into different bank groups.
+int DramController::turn_bank(const Half& half) const {
+    const int groups = organisation_.sids * organisation_.bank_groups;
+    return half.refresh_turn % groups * organisation_.banks + half.refresh_turn / groups;
+}
+
+// An older burst waits for another row of a bank whose row has had its share.
+bool DramController::capped(const Half& half, int bank) const {
+    if (control_.row_hit_cap == 0 || half.dram.bursts_of_row(bank) < control_.row_hit_cap) return false;
+    return entries_[half.waiting[writing_][bank].first].row != half.dram.open_row(bank);
+}
+
+void DramController::issue(const Choice& choice) {
+    Half& half = halves_[choice.half];
+    now_ = choice.tick;
+    if (choice.command == Command::column) {
+        column_bus_free_ = choice.tick + timing_.column_bus_ticks;
+        issue_column(half, choice.bank, choice.tick);
+        return;
+    }
+    const bool activate = choice.command == Command::activate;
+    row_bus_free_ = choice.tick + (activate ? timing_.activate_bus_ticks : timing_.precharge_bus_ticks);
+    if (activate) {
+        const std::int32_t row = entries_[half.waiting[writing_][choice.bank].first].row;
+        half.dram.activate(choice.bank, row, choice.tick + 2);
+        half.open |= bit_of(choice.bank);
+        for (int direction = 0; direction < 2; ++direction)
+            find_hit(half, direction, choice.bank, half.waiting[direction][choice.bank].first);
+        ++stats_.activates;
+    } else if (choice.command == Command::precharge) {
+        close(half, choice.bank, choice.tick);
+    } else if (choice.command == Command::precharge_all) {
+        for_each_bank(half.open, [&](int bank) { close(half, bank, choice.tick); });
+    } else {
+        ++stats_.refreshes;
+        half.refresh_due += refresh_interval_;
+        if (choice.command == Command::refresh_all) {
+            half.dram.refresh_all(choice.tick);
+        } else {
+            half.dram.refresh_bank(choice.bank, choice.tick);
+            half.refresh_turn = (half.refresh_turn + 1) % organisation_.bank_count();
+        }
+    }
+}
+
+void DramController::issue_column(Half& half, int bank, Tick tick) {
+    const int direction = writing_ ? 1 : 0;
+    const std::int32_t entry = half.waiting[direction][bank].hit;
+    const Tick end = half.dram.column(bank, writing_, tick);
+    last_data_ = std::max(last_data_, end);
+    if (!writing_) done_.push_back({end + timing_.controller_ticks, entries_[entry].id});
+    ++(writing_ ? stats_.writes : stats_.reads);
+    half.ecc_ppm += control_.ecc_overhead_ppm;
+    if (half.ecc_ppm >= kMillion) {
+        half.ecc_ppm -= kMillion;
+        half.dram.extra_burst();
+    }
+    find_hit(half, direction, bank, remove(half, direction, bank, entry));
+    turn_direction();
+}
+
+void DramController::close(Half& half, int bank, Tick tick) {
+    half.dram.precharge(bank, tick);
+    half.open &= ~bit_of(bank);
+    for (int direction = 0; direction < 2; ++direction) {
+        half.waiting[direction][bank].hit = kNone;
+        half.hits[direction] &= ~bit_of(bank);
+    }
+}
+
+// Looks for the next burst of the open row from entry `from` on.
+void DramController::find_hit(Half& half, int direction, int bank, std::int32_t from) {
+    const std::int32_t row = half.dram.open_row(bank);
+    while (from != kNone && entries_[from].row != row) from = entries_[from].next;
+    half.waiting[direction][bank].hit = from;
+    half.hits[direction] &= ~bit_of(bank);
+    if (from != kNone) half.hits[direction] |= bit_of(bank);
+}
+
+// Takes an entry out of its queue; returns the one behind it.
+std::int32_t DramController::remove(Half& half, int direction, int bank, std::int32_t entry) {
+    Waiting& waiting = half.waiting[direction][bank];
+    const Entry gone = entries_[entry];
+    (gone.previous == kNone ? waiting.first : entries_[gone.previous].next) = gone.next;
+    (gone.next == kNone ? waiting.last : entries_[gone.next].previous) = gone.previous;
+    if (waiting.first == kNone) half.pending[direction] &= ~bit_of(bank);
+    entries_[entry].next = free_entry_;
+    free_entry_ = entry;
+    ++free_entries_[direction];
+    --queued_[direction];
+    return gone.next;
+}
+
+}  // namespace simfa

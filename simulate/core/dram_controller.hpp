@@ -1,0 +1,148 @@
+// Memory controller of one DRAM channel: queues, FR-FCFS, write drain, refresh.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "address_map.hpp"
+#include "dram_config.hpp"
+#include "pseudo_channel.hpp"
+
+namespace simfa {
+
+struct DramStats {
+    std::int64_t reads = 0;  // bursts
+    std::int64_t writes = 0;
+    std::int64_t activates = 0;
+    std::int64_t refreshes = 0;
+    std::int64_t forwarded_reads = 0;  // found in the write queue
+    std::int64_t absorbed_writes = 0;  // to a burst that already waited to be written
+    std::int64_t drains = 0;           // changes from reading to writing
+
+    DramStats& operator+=(const DramStats& other);
+    friend bool operator==(const DramStats&, const DramStats&) = default;
+};
+
+// First ready, first come first served: on each command bus, of the commands that can go out first the one for the
+// oldest burst. A row stays open while bursts of the present direction wait for it (up to the cap). The direction turns
+// to writes above the upper mark of the write queue or when no read waits, and back below the lower mark if one does.
+//
+// All-bank refresh: from its due tick on a pseudo channel only closes its rows and refreshes. Per-bank refresh goes round
+// the banks; only the bank whose turn it is stops. A channel without work does not wake up for refreshes; they are
+// caught up with when work comes.
+class DramController {
+  public:
+    static constexpr Tick kNeverTick = std::numeric_limits<Tick>::max();
+
+    struct Done {
+        Tick tick;  // the requester has the data
+        std::uint32_t id;
+    };
+
+    // Throws `std::invalid_argument` naming the value that cannot be.
+    DramController(const DramOrganisation& organisation, const DramTiming& timing, const DramControl& control);
+
+    // True if the queue of reads (writes) has room for `bursts` more.
+    bool accepts(bool write, int bursts) const { return free_entries_[write] >= bursts; }
+
+    // Takes one burst at `tick`, to which the controller has been advanced. A read's completion is reported under `id`;
+    // a write is done when it is taken.
+    void push(const AddressMap::Place& place, bool write, Tick tick, std::uint32_t id);
+
+    // Issues all commands up to and including `until`.
+    void advance(Tick until);
+
+    // Tick from which `advance` may issue a command; `kNeverTick` without work.
+    Tick next_event() const { return next_; }
+
+    // Completions that have become known, in no order; the caller empties the list.
+    std::vector<Done>& done() { return done_; }
+
+    Tick last_data() const { return last_data_; }  // the tick after the last data on the bus
+    const DramStats& stats() const { return stats_; }
+
+  private:
+    enum class Command : std::uint8_t { none, column, activate, precharge, precharge_all, refresh_all, refresh_bank };
+    struct Choice {
+        Tick tick = kNeverTick;
+        std::uint64_t order = 0;  // age of the burst it is for; refreshes go first, closing idle rows last
+        Command command = Command::none;
+        int half = 0;
+        int bank = 0;
+
+        void offer(Tick at, std::uint64_t age, Command what, int in_half, int in_bank) {
+            if (at < tick || (at == tick && age < order)) *this = {at, age, what, in_half, in_bank};
+        }
+    };
+
+    static constexpr std::int32_t kNone = -1;
+    struct Entry {
+        std::int32_t row;
+        std::uint32_t column;
+        std::uint32_t id;
+        std::int32_t next;
+        std::int32_t previous;
+        std::uint64_t age;
+    };
+    // Bursts of one direction that wait for one bank, oldest first, and the first of them that hits the open row.
+    struct Waiting {
+        std::int32_t first = kNone;
+        std::int32_t last = kNone;
+        std::int32_t hit = kNone;
+    };
+    // A pseudo channel and what waits for it. Masks have one bit a bank.
+    struct Half {
+        PseudoChannel dram;
+        std::array<std::vector<Waiting>, 2> waiting{};  // [write][bank]
+        std::array<std::uint64_t, 2> pending{};
+        std::array<std::uint64_t, 2> hits{};
+        std::uint64_t open = 0;
+        Tick refresh_due = 0;
+        int refresh_turn = 0;
+        std::int64_t ecc_ppm = 0;  // part of a burst owed to ECC
+    };
+
+    bool empty() const { return queued_[0] + queued_[1] == 0; }
+    void turn_direction();
+    void skip_refreshes(Tick until);
+
+    void choose_column(Choice& choice) const;
+    void choose_row(Choice& choice) const;
+    void choose_refresh(int index, Choice& choice) const;
+    bool refreshing(const Half& half, int bank, Tick tick) const {
+        if (control_.refresh == Refresh::none || tick < half.refresh_due) return false;
+        return control_.refresh == Refresh::all_bank || bank == turn_bank(half);
+    }
+    int turn_bank(const Half& half) const;
+    bool capped(const Half& half, int bank) const;
+
+    void issue(const Choice& choice);
+    void issue_column(Half& half, int bank, Tick tick);
+    void close(Half& half, int bank, Tick tick);
+    void find_hit(Half& half, int direction, int bank, std::int32_t from);
+    std::int32_t remove(Half& half, int direction, int bank, std::int32_t entry);
+    std::int32_t find_burst(const Half& half, int bank, const AddressMap::Place& place) const;
+
+    DramOrganisation organisation_;
+    DramTiming timing_;
+    DramControl control_;
+    std::vector<Half> halves_;
+    std::vector<Entry> entries_;
+    std::int32_t free_entry_ = kNone;
+    std::array<int, 2> free_entries_;
+    std::array<int, 2> queued_{};
+    bool writing_ = false;
+    std::uint64_t next_age_ = 1;
+    Tick now_ = 0;
+    Tick column_bus_free_ = 0;
+    Tick row_bus_free_ = 0;
+    Tick next_ = kNeverTick;
+    Tick last_data_ = 0;
+    Tick refresh_interval_ = 0;  // between two refreshes of a pseudo channel
+    std::vector<Done> done_;
+    DramStats stats_;
+};
+
+}  // namespace simfa
