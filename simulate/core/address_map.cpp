@@ -44,8 +44,8 @@ DramField dram_field(const std::string& name) {
 
 AddressMap::AddressMap(const DramOrganisation& organisation, const std::vector<Segment>& segments,
                        const std::vector<Mix>& mixes) {
-    const std::array<std::int32_t, kFields> counts = {organisation.columns, organisation.banks,
-                                                      organisation.bank_groups, organisation.sids,
+    const std::array<std::int32_t, kFields> counts = {organisation.columns,         organisation.banks,
+                                                      organisation.bank_groups,     organisation.sids,
                                                       organisation.pseudo_channels, organisation.rows};
     std::array<int, kFields> width{};
     int bits = 0;

@@ -7,8 +7,8 @@
 namespace simfa {
 
 DramBenchResult run_dram_bench(const DramOrganisation& organisation, const DramTiming& timing,
-                               const DramControl& control, const AddressMap& map,
-                               std::span<const std::uint32_t> bursts, std::span<const std::uint8_t> writes) {
+                               const DramControl& control, const AddressMap& map, std::span<const std::uint32_t> bursts,
+                               std::span<const std::uint8_t> writes) {
     if (bursts.size() != writes.size()) throw std::invalid_argument("expected as many directions as bursts");
     DramController controller(organisation, timing, control);
     DramBenchResult result;

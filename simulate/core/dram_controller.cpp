@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kMillion = 1000000;
 constexpr std::uint64_t kLastAge = ~std::uint64_t{0};
+constexpr Tick kActivateLead = 2;  // from the first edge of an activate to its last
 
 Tick rising_edge(Tick tick) { return (tick + 1) & ~Tick{1}; }
 
@@ -31,12 +32,15 @@ void check(const DramOrganisation& organisation, const DramTiming& timing, const
     require(timing.activate_to_activate >= timing.activate_to_precharge, "DRAM timing: nRC is below nRAS");
     require(control.read_queue_entries >= 1 && control.write_queue_entries >= 1,
             "memory queues: expected one entry or more");
+    require(control.opened_entries >= 0, "opened_entries: expected 0 or more");
     require(control.drain_below_percent >= 0 && control.drain_below_percent <= control.drain_above_percent &&
                 control.drain_above_percent <= 100,
             "write drain: expected 0 <= lower mark <= upper mark <= 100 percent");
     require(control.ecc_overhead_ppm >= 0 && control.ecc_overhead_ppm <= kMillion,
             "ecc_overhead: expected between 0 and 1");
     require(control.row_hit_cap >= 0, "row_hit_cap: expected 0 or more");
+    require(control.channel >= 0 && control.channel < control.channels,
+            "DRAM channel: expected an index below the count");
     if (control.refresh == Refresh::all_bank)
         require(timing.refresh_interval > timing.refresh_all, "DRAM timing: nREFI is not above nRFC");
     if (control.refresh == Refresh::per_bank)
@@ -61,9 +65,11 @@ DramController::DramController(const DramOrganisation& organisation, const DramT
     : organisation_(organisation),
       timing_(timing),
       control_(control),
-      free_entries_{control.read_queue_entries, control.write_queue_entries} {
+      queue_entries_{control.read_queue_entries, control.write_queue_entries},
+      simple_rows_(control.row_policy == RowPolicy::open && control.row_hit_cap == 0) {
     check(organisation, timing, control);
-    entries_.resize(static_cast<std::size_t>(control.read_queue_entries + control.write_queue_entries));
+    entries_.resize(
+        static_cast<std::size_t>(control.read_queue_entries + control.write_queue_entries + control.opened_entries));
     for (auto entry = static_cast<std::int32_t>(entries_.size()); entry-- > 0; free_entry_ = entry)
         entries_[entry].next = free_entry_;
     const auto banks = static_cast<std::size_t>(organisation.bank_count());
@@ -72,8 +78,7 @@ DramController::DramController(const DramOrganisation& organisation, const DramT
     for (int index = 0; index < organisation.pseudo_channels; ++index) {
         halves_.push_back({.dram = PseudoChannel(organisation, timing)});
         halves_.back().waiting.fill(std::vector<Waiting>(banks));
-        // Pseudo channels take turns.
-        halves_.back().refresh_due = refresh_interval_ * (index + 1) / organisation.pseudo_channels;
+        halves_.back().refresh_due = refresh_interval_ + refresh_interval_ * control.channel / control.channels;
     }
 }
 
@@ -91,17 +96,20 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     const std::int32_t entry = free_entry_;
     free_entry_ = entries_[entry].next;
     Waiting& waiting = half.waiting[write][place.bank];
-    entries_[entry] = {static_cast<std::int32_t>(place.row), place.column, id, kNone, waiting.last, next_age_++};
+    entries_[entry] = {static_cast<std::int32_t>(place.row), place.column, id, kNone, waiting.last, false, next_age_++};
     (waiting.last == kNone ? waiting.first : entries_[waiting.last].next) = entry;
     waiting.last = entry;
+    const bool first = waiting.first == entry;
     half.pending[write] |= bit_of(bank);
     if (waiting.hit == kNone && half.dram.open_row(bank) == entries_[entry].row) {
         waiting.hit = entry;
         half.hits[write] |= bit_of(bank);
+        if (half.row.bank == bank) half.row_known = false;
     }
-    --free_entries_[write];
     ++queued_[write];
+    ++bursts_[write];
     turn_direction();
+    if (write == writing_ && (first || waiting.hit == entry)) offer_new(half, bank);
     next_ = std::min(next_, tick);
     now_ = std::max(now_, tick);
 }
@@ -109,34 +117,45 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
 // A write of the burst that waits, or kNone.
 std::int32_t DramController::find_burst(const Half& half, int bank, const AddressMap::Place& place) const {
     std::int32_t entry = half.waiting[1][bank].first;
-    while (entry != kNone && (entries_[entry].row != static_cast<std::int32_t>(place.row) ||
-                              entries_[entry].column != place.column))
+    while (entry != kNone &&
+           (entries_[entry].row != static_cast<std::int32_t>(place.row) || entries_[entry].column != place.column))
         entry = entries_[entry].next;
     return entry;
 }
 
 void DramController::turn_direction() {
+    const bool before = writing_;
     const int writes = 100 * queued_[1];
     if (!writing_) {
         const bool full = writes > control_.drain_above_percent * control_.write_queue_entries;
-        writing_ = full || (queued_[0] == 0 && queued_[1] > 0);
+        writing_ = full || (bursts_[0] == 0 && bursts_[1] > 0);
         stats_.drains += writing_ ? 1 : 0;
     } else {
-        writing_ = queued_[0] == 0 || writes >= control_.drain_below_percent * control_.write_queue_entries;
+        writing_ = bursts_[0] == 0 || writes >= control_.drain_below_percent * control_.write_queue_entries;
     }
+    if (writing_ == before) return;
+    for (Half& half : halves_) half.column_known = half.row_known = false;
 }
 
 void DramController::advance(Tick until) {
     if (empty()) skip_refreshes(until);
     for (;;) {
-        Choice choice;
-        choose_column(choice);
-        choose_row(choice);
-        if (choice.tick > until) {
-            next_ = empty() && control_.row_policy == RowPolicy::open ? kNeverTick : choice.tick;
+        Choice best;
+        Half* of = nullptr;
+        for (Half& half : halves_) {
+            if (!half.column_known || half.column.tick < column_slot()) choose_column(half);
+            if (!half.row_known || half.row.tick < row_slot()) choose_row(half);
+            for (const Choice& choice : {half.column, half.row, refresh_of(half)})
+                if (choice.before(best)) {
+                    best = choice;
+                    of = &half;
+                }
+        }
+        if (best.tick > until) {
+            next_ = empty() && control_.row_policy == RowPolicy::open ? kNeverTick : best.tick;
             break;
         }
-        issue(choice);
+        issue(*of, best);
     }
     now_ = std::max(now_, until);
 }
@@ -144,8 +163,8 @@ void DramController::advance(Tick until) {
 // After more than three turns without work all rows are closed and all turns but the last ones have no trace.
 void DramController::skip_refreshes(Tick until) {
     if (control_.refresh == Refresh::none) return;
-    const Tick turn = control_.refresh == Refresh::all_bank ? refresh_interval_
-                                                            : refresh_interval_ * organisation_.bank_count();
+    const Tick turn =
+        control_.refresh == Refresh::all_bank ? refresh_interval_ : refresh_interval_ * organisation_.bank_count();
     for (Half& half : halves_) {
         if (until - half.refresh_due <= 3 * turn) continue;
         for_each_bank(half.open, [&](int bank) { close(half, bank, half.refresh_due); });
@@ -155,63 +174,59 @@ void DramController::skip_refreshes(Tick until) {
     }
 }
 
-void DramController::choose_column(Choice& choice) const {
-    const int direction = writing_ ? 1 : 0;
-    const Tick slot = std::max(now_, column_bus_free_);
-    for (int index = 0; index < static_cast<int>(halves_.size()); ++index) {
-        const Half& half = halves_[index];
-        for_each_bank(half.hits[direction], [&](int bank) {
-            const Tick tick = rising_edge(std::max(half.dram.column_ready(bank, writing_), slot));
-            if (refreshing(half, bank, tick) || capped(half, bank)) return;
-            choice.offer(tick, entries_[half.waiting[direction][bank].hit].age, Command::column, index, bank);
-        });
-    }
+void DramController::choose_column(Half& half) {
+    half.column = {};
+    half.column_known = true;
+    for_each_bank(half.hits[writing_], [&](int bank) { half.column.offer(column_of(half, bank)); });
 }
 
-// Rows that bursts of the present direction wait for, refreshes, and rows that the closed policy closes.
-void DramController::choose_row(Choice& choice) const {
-    const int direction = writing_ ? 1 : 0;
-    const Tick slot = std::max(now_, row_bus_free_);
-    const Tick lead = 2;  // from the first edge of an activate to its last
-    for (int index = 0; index < static_cast<int>(halves_.size()); ++index) {
-        const Half& half = halves_[index];
-        choose_refresh(index, choice);
-        std::uint64_t wanted = half.pending[direction] & ~half.hits[direction];
-        if (control_.row_hit_cap > 0)
-            for_each_bank(half.hits[direction],
-                          [&](int bank) { wanted |= capped(half, bank) ? bit_of(bank) : 0; });
-        for_each_bank(wanted, [&](int bank) {
-            const std::uint64_t age = entries_[half.waiting[direction][bank].first].age;
-            const bool closed = (half.open & bit_of(bank)) == 0;
-            const Tick tick = closed ? rising_edge(std::max(half.dram.activate_ready(bank) - lead, slot))
-                                     : std::max(half.dram.precharge_ready(bank), slot);
-            if (refreshing(half, bank, tick)) return;
-            choice.offer(tick, age, closed ? Command::activate : Command::precharge, index, bank);
-        });
-        if (control_.row_policy != RowPolicy::closed) continue;
-        for_each_bank(half.open & ~(half.hits[0] | half.hits[1] | wanted), [&](int bank) {
-            const Tick tick = std::max(half.dram.precharge_ready(bank), slot);
-            if (!refreshing(half, bank, tick)) choice.offer(tick, kLastAge, Command::precharge, index, bank);
-        });
+// Rows that bursts of the present direction wait for, and rows that the closed policy closes.
+void DramController::choose_row(Half& half) {
+    half.row = {};
+    half.row_known = simple_rows_;
+    std::uint64_t wanted = half.pending[writing_] & ~half.hits[writing_];
+    if (!simple_rows_) {
+        for_each_bank(half.hits[writing_], [&](int bank) { wanted |= capped(half, bank) ? bit_of(bank) : 0; });
+        if (control_.row_policy == RowPolicy::closed) wanted |= half.open & ~(half.hits[0] | half.hits[1]);
     }
+    for_each_bank(wanted, [&](int bank) { half.row.offer(row_of(half, bank)); });
 }
 
-void DramController::choose_refresh(int index, Choice& choice) const {
-    const Half& half = halves_[index];
-    if (control_.refresh == Refresh::none) return;
-    const Tick slot = std::max({now_, row_bus_free_, half.refresh_due});
+DramController::Choice DramController::column_of(const Half& half, int bank) const {
+    const Tick tick = rising_edge(std::max(half.dram.column_ready(bank, writing_), column_slot()));
+    if (refreshing(half, bank, tick) || capped(half, bank)) return {};
+    return {tick, entries_[half.waiting[writing_][bank].hit].age, Command::column, bank};
+}
+
+DramController::Choice DramController::row_of(const Half& half, int bank) const {
+    const std::int32_t first = half.waiting[writing_][bank].first;
+    const std::uint64_t age = first == kNone ? kLastAge : entries_[first].age;
+    const bool closed = (half.open & bit_of(bank)) == 0;
+    const Tick tick = closed ? rising_edge(std::max(half.dram.activate_ready(bank) - kActivateLead, row_slot()))
+                             : std::max(half.dram.precharge_ready(bank), row_slot());
+    if (refreshing(half, bank, tick)) return {};
+    return {tick, age, closed ? Command::activate : Command::precharge, bank};
+}
+
+// After a burst of the present direction became the first for its bank, or the first that hits an open row.
+void DramController::offer_new(Half& half, int bank) {
+    if ((half.hits[writing_] & bit_of(bank)) != 0)
+        half.column.offer(column_of(half, bank));
+    else
+        half.row.offer(row_of(half, bank));
+}
+
+DramController::Choice DramController::refresh_of(const Half& half) const {
+    if (control_.refresh == Refresh::none) return {};
+    const Tick slot = std::max(row_slot(), half.refresh_due);
     if (control_.refresh == Refresh::all_bank) {
-        if (half.open != 0)
-            choice.offer(std::max(slot, half.dram.precharge_all_ready()), 0, Command::precharge_all, index, 0);
-        else
-            choice.offer(std::max(slot, half.dram.refresh_all_ready()), 0, Command::refresh_all, index, 0);
-        return;
+        if (half.open != 0) return {std::max(slot, half.dram.precharge_all_ready()), 0, Command::precharge_all, 0};
+        return {std::max(slot, half.dram.refresh_all_ready()), 0, Command::refresh_all, 0};
     }
     const int bank = turn_bank(half);
     if ((half.open & bit_of(bank)) != 0)
-        choice.offer(std::max(slot, half.dram.precharge_ready(bank)), 0, Command::precharge, index, bank);
-    else
-        choice.offer(std::max(slot, half.dram.refresh_ready(bank)), 0, Command::refresh_bank, index, bank);
+        return {std::max(slot, half.dram.precharge_ready(bank)), 0, Command::precharge, bank};
+    return {std::max(slot, half.dram.refresh_ready(bank)), 0, Command::refresh_bank, bank};
 }
 
 // Neighbouring turns fall into different bank groups.
@@ -226,30 +241,28 @@ bool DramController::capped(const Half& half, int bank) const {
     return entries_[half.waiting[writing_][bank].first].row != half.dram.open_row(bank);
 }
 
-void DramController::issue(const Choice& choice) {
-    Half& half = halves_[choice.half];
+void DramController::issue(Half& half, const Choice& choice) {
     now_ = choice.tick;
     if (choice.command == Command::column) {
         column_bus_free_ = choice.tick + timing_.column_bus_ticks;
         issue_column(half, choice.bank, choice.tick);
         return;
     }
-    const bool activate = choice.command == Command::activate;
-    row_bus_free_ = choice.tick + (activate ? timing_.activate_bus_ticks : timing_.precharge_bus_ticks);
-    if (activate) {
-        const std::int32_t row = entries_[half.waiting[writing_][choice.bank].first].row;
-        half.dram.activate(choice.bank, row, choice.tick + 2);
-        half.open |= bit_of(choice.bank);
-        for (int direction = 0; direction < 2; ++direction)
-            find_hit(half, direction, choice.bank, half.waiting[direction][choice.bank].first);
-        ++stats_.activates;
-    } else if (choice.command == Command::precharge) {
+    half.row_known = false;
+    if (choice.command == Command::activate) {
+        row_bus_free_ = choice.tick + timing_.activate_bus_ticks;
+        issue_activate(half, choice.bank, choice.tick + kActivateLead);
+        return;
+    }
+    row_bus_free_ = choice.tick + timing_.precharge_bus_ticks;
+    if (choice.command == Command::precharge) {
         close(half, choice.bank, choice.tick);
     } else if (choice.command == Command::precharge_all) {
         for_each_bank(half.open, [&](int bank) { close(half, bank, choice.tick); });
     } else {
         ++stats_.refreshes;
         half.refresh_due += refresh_interval_;
+        half.column_known = false;
         if (choice.command == Command::refresh_all) {
             half.dram.refresh_all(choice.tick);
         } else {
@@ -272,12 +285,31 @@ void DramController::issue_column(Half& half, int bank, Tick tick) {
         half.dram.extra_burst();
     }
     find_hit(half, direction, bank, remove(half, direction, bank, entry));
+    half.column_known = false;
+    if ((half.pending[direction] & ~half.hits[direction] & bit_of(bank)) != 0) half.row.offer(row_of(half, bank));
+    turn_direction();
+}
+
+void DramController::issue_activate(Half& half, int bank, Tick tick) {
+    Entry& entry = entries_[half.waiting[writing_][bank].first];
+    half.dram.activate(bank, entry.row, tick);
+    half.open |= bit_of(bank);
+    for (int direction = 0; direction < 2; ++direction)
+        find_hit(half, direction, bank, half.waiting[direction][bank].first);
+    ++stats_.activates;
+    if (!entry.opened && opened_ < control_.opened_entries) {
+        entry.opened = true;
+        ++opened_;
+        --queued_[writing_];
+    }
+    half.column.offer(column_of(half, bank));
     turn_direction();
 }
 
 void DramController::close(Half& half, int bank, Tick tick) {
     half.dram.precharge(bank, tick);
     half.open &= ~bit_of(bank);
+    if ((half.hits[writing_] & bit_of(bank)) != 0) half.column_known = false;
     for (int direction = 0; direction < 2; ++direction) {
         half.waiting[direction][bank].hit = kNone;
         half.hits[direction] &= ~bit_of(bank);
@@ -302,8 +334,8 @@ std::int32_t DramController::remove(Half& half, int direction, int bank, std::in
     if (waiting.first == kNone) half.pending[direction] &= ~bit_of(bank);
     entries_[entry].next = free_entry_;
     free_entry_ = entry;
-    ++free_entries_[direction];
-    --queued_[direction];
+    --(gone.opened ? opened_ : queued_[direction]);
+    --bursts_[direction];
     return gone.next;
 }
 

@@ -26,12 +26,13 @@ struct DramStats {
 };
 
 // First ready, first come first served: on each command bus, of the commands that can go out first the one for the
-// oldest burst. A row stays open while bursts of the present direction wait for it (up to the cap). The direction turns
-// to writes above the upper mark of the write queue or when no read waits, and back below the lower mark if one does.
+// oldest burst. A row stays open while bursts of the present direction wait for it (up to the cap). A burst for which a
+// row is opened gives its place in the queue back, as long as `opened_entries` are not exceeded. The direction turns to
+// writes above the upper mark of the write queue or when no read waits, and back below the lower mark if one does.
 //
-// All-bank refresh: from its due tick on a pseudo channel only closes its rows and refreshes. Per-bank refresh goes round
-// the banks; only the bank whose turn it is stops. A channel without work does not wake up for refreshes; they are
-// caught up with when work comes.
+// All-bank refresh: from its due tick on a pseudo channel only closes its rows and refreshes. Per-bank refresh goes
+// round the banks; only the bank whose turn it is stops. A channel without work does not wake up for refreshes; they
+// are caught up with when work comes.
 class DramController {
   public:
     static constexpr Tick kNeverTick = std::numeric_limits<Tick>::max();
@@ -45,7 +46,7 @@ class DramController {
     DramController(const DramOrganisation& organisation, const DramTiming& timing, const DramControl& control);
 
     // True if the queue of reads (writes) has room for `bursts` more.
-    bool accepts(bool write, int bursts) const { return free_entries_[write] >= bursts; }
+    bool accepts(bool write, int bursts) const { return queue_entries_[write] - queued_[write] >= bursts; }
 
     // Takes one burst at `tick`, to which the controller has been advanced. A read's completion is reported under `id`;
     // a write is done when it is taken.
@@ -67,13 +68,13 @@ class DramController {
     enum class Command : std::uint8_t { none, column, activate, precharge, precharge_all, refresh_all, refresh_bank };
     struct Choice {
         Tick tick = kNeverTick;
-        std::uint64_t order = 0;  // age of the burst it is for; refreshes go first, closing idle rows last
+        std::uint64_t age = 0;  // of the burst it is for; refreshes go first, closing idle rows last
         Command command = Command::none;
-        int half = 0;
         int bank = 0;
 
-        void offer(Tick at, std::uint64_t age, Command what, int in_half, int in_bank) {
-            if (at < tick || (at == tick && age < order)) *this = {at, age, what, in_half, in_bank};
+        bool before(const Choice& other) const { return tick < other.tick || (tick == other.tick && age < other.age); }
+        void offer(const Choice& other) {
+            if (other.before(*this)) *this = other;
         }
     };
 
@@ -84,6 +85,7 @@ class DramController {
         std::uint32_t id;
         std::int32_t next;
         std::int32_t previous;
+        bool opened;  // a row was opened for it
         std::uint64_t age;
     };
     // Bursts of one direction that wait for one bank, oldest first, and the first of them that hits the open row.
@@ -102,15 +104,26 @@ class DramController {
         Tick refresh_due = 0;
         int refresh_turn = 0;
         std::int64_t ecc_ppm = 0;  // part of a burst owed to ECC
+        // The best commands, without refreshes. A choice stays the best one until the bus is free only later than it,
+        // or until something else than a new candidate comes up.
+        Choice column{};
+        Choice row{};
+        bool column_known = false;
+        bool row_known = false;
     };
 
-    bool empty() const { return queued_[0] + queued_[1] == 0; }
+    bool empty() const { return bursts_[0] + bursts_[1] == 0; }
     void turn_direction();
     void skip_refreshes(Tick until);
 
-    void choose_column(Choice& choice) const;
-    void choose_row(Choice& choice) const;
-    void choose_refresh(int index, Choice& choice) const;
+    Tick column_slot() const { return std::max(now_, column_bus_free_); }
+    Tick row_slot() const { return std::max(now_, row_bus_free_); }
+    void choose_column(Half& half);
+    void choose_row(Half& half);
+    Choice column_of(const Half& half, int bank) const;
+    Choice row_of(const Half& half, int bank) const;
+    Choice refresh_of(const Half& half) const;
+    void offer_new(Half& half, int bank);
     bool refreshing(const Half& half, int bank, Tick tick) const {
         if (control_.refresh == Refresh::none || tick < half.refresh_due) return false;
         return control_.refresh == Refresh::all_bank || bank == turn_bank(half);
@@ -118,8 +131,9 @@ class DramController {
     int turn_bank(const Half& half) const;
     bool capped(const Half& half, int bank) const;
 
-    void issue(const Choice& choice);
+    void issue(Half& half, const Choice& choice);
     void issue_column(Half& half, int bank, Tick tick);
+    void issue_activate(Half& half, int bank, Tick tick);
     void close(Half& half, int bank, Tick tick);
     void find_hit(Half& half, int direction, int bank, std::int32_t from);
     std::int32_t remove(Half& half, int direction, int bank, std::int32_t entry);
@@ -131,9 +145,12 @@ class DramController {
     std::vector<Half> halves_;
     std::vector<Entry> entries_;
     std::int32_t free_entry_ = kNone;
-    std::array<int, 2> free_entries_;
-    std::array<int, 2> queued_{};
+    std::array<int, 2> queue_entries_;
+    std::array<int, 2> queued_{};  // places taken in the queues, and bursts in all
+    std::array<int, 2> bursts_{};
+    int opened_ = 0;
     bool writing_ = false;
+    bool simple_rows_;  // open policy without a cap: columns and new bursts change few choices of rows
     std::uint64_t next_age_ = 1;
     Tick now_ = 0;
     Tick column_bus_free_ = 0;

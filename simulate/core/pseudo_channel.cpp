@@ -8,14 +8,31 @@ constexpr Tick kLongAgo = -(Tick{1} << 40);
 
 // Clocks to half clocks, for all values that count clocks.
 DramTiming in_ticks(DramTiming timing) {
-    for (std::int32_t* value :
-         {&timing.burst, &timing.read_latency, &timing.write_latency, &timing.activate_to_read,
-          &timing.activate_to_write, &timing.precharge_to_activate, &timing.activate_to_precharge,
-          &timing.activate_to_activate, &timing.write_recovery, &timing.read_to_precharge, &timing.column_short,
-          &timing.column_long, &timing.column_sid, &timing.activate_short, &timing.activate_long,
-          &timing.four_activates, &timing.write_to_read_short, &timing.write_to_read_long, &timing.read_to_write,
-          &timing.precharge_to_precharge, &timing.refresh_all, &timing.refresh_bank, &timing.refresh_to_activate,
-          &timing.refresh_interval, &timing.refresh_bank_interval})
+    for (std::int32_t* value : {&timing.burst,
+                                &timing.read_latency,
+                                &timing.write_latency,
+                                &timing.activate_to_read,
+                                &timing.activate_to_write,
+                                &timing.precharge_to_activate,
+                                &timing.activate_to_precharge,
+                                &timing.activate_to_activate,
+                                &timing.write_recovery,
+                                &timing.read_to_precharge,
+                                &timing.column_short,
+                                &timing.column_long,
+                                &timing.column_sid,
+                                &timing.activate_short,
+                                &timing.activate_long,
+                                &timing.four_activates,
+                                &timing.write_to_read_short,
+                                &timing.write_to_read_long,
+                                &timing.read_to_write,
+                                &timing.precharge_to_precharge,
+                                &timing.refresh_all,
+                                &timing.refresh_bank,
+                                &timing.refresh_to_activate,
+                                &timing.refresh_interval,
+                                &timing.refresh_bank_interval})
         *value *= 2;
     return timing;
 }

@@ -82,8 +82,8 @@ class PseudoChannel {
     Tick activate_ready_ = 0;
     Tick precharge_ready_ = 0;
     Tick refresh_ready_ = 0;
-    Tick all_precharge_ready_ = 0;  // the latest of all banks: those precharged since had theirs earlier
-    Tick all_closed_ = 0;           // the last precharge is over
+    Tick all_precharge_ready_ = 0;   // the latest of all banks: those precharged since had theirs earlier
+    Tick all_closed_ = 0;            // the last precharge is over
     std::array<Tick, 4> activates_;  // the last four
     std::size_t next_activate_ = 0;
 };

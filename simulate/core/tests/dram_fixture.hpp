@@ -1,5 +1,5 @@
-// HBM3 at 5200 Mb/s, 16 Gb dies, 8 high, in clocks of 769 ps: the 6400 Mb/s values of the standard kept in ns and rounded
-// up, and the bank-group rotating mapping g64x.
+// HBM3 at 5200 Mb/s, 16 Gb dies, 8 high, in clocks of 769 ps: the 6400 Mb/s values of the standard kept in ns and
+// rounded up, and the bank-group rotating mapping g64x.
 #pragma once
 
 #include "address_map.hpp"
@@ -41,15 +41,23 @@ inline DramTiming hbm3_5200() {
 
 inline AddressMap g64x() {
     using F = DramField;
-    return AddressMap({},
-                      {{F::column, 1}, {F::bank_group, 2}, {F::pseudo_channel, 1}, {F::column, 4}, {F::bank, 2}, {F::sid, 1}, {F::row, 14}},
-                      {{F::bank_group, F::row, 0}, {F::bank, F::row, 2}, {F::sid, F::row, 4}, {F::pseudo_channel, F::row, 5}});
+    return AddressMap(
+        {},
+        {{F::column, 1},
+         {F::bank_group, 2},
+         {F::pseudo_channel, 1},
+         {F::column, 4},
+         {F::bank, 2},
+         {F::sid, 1},
+         {F::row, 14}},
+        {{F::bank_group, F::row, 0}, {F::bank, F::row, 2}, {F::sid, F::row, 4}, {F::pseudo_channel, F::row, 5}});
 }
 
 // Row, bank, SID, bank group, pseudo channel, column from high to low, without XORs: places can be written down.
 inline AddressMap plain_map() {
     using F = DramField;
-    return AddressMap({}, {{F::column, 5}, {F::pseudo_channel, 1}, {F::bank_group, 2}, {F::sid, 1}, {F::bank, 2}, {F::row, 14}}, {});
+    return AddressMap(
+        {}, {{F::column, 5}, {F::pseudo_channel, 1}, {F::bank_group, 2}, {F::sid, 1}, {F::bank, 2}, {F::row, 14}}, {});
 }
 
 struct Spot {

@@ -11,7 +11,8 @@ namespace simfa {
 TEST(address_map_puts_bits_where_the_segments_say) {
     const AddressMap map = test::plain_map();
     CHECK_EQ(map.bits(), 25);
-    const auto place = map.place(test::burst_at({.row = 9999, .bank = 2, .sid = 1, .bank_group = 3, .pseudo_channel = 1, .column = 17}));
+    const auto place = map.place(
+        test::burst_at({.row = 9999, .bank = 2, .sid = 1, .bank_group = 3, .pseudo_channel = 1, .column = 17}));
     CHECK_EQ(place.row, 9999U);
     CHECK_EQ(place.bank, 1U * 16 + 3 * 4 + 2);
     CHECK_EQ(place.pseudo_channel, 1U);
@@ -48,10 +49,12 @@ TEST(address_map_is_one_to_one) {
 TEST(address_map_refuses_what_is_no_mapping) {
     using F = DramField;
     using Segments = std::vector<AddressMap::Segment>;
-    const Segments good = {{F::column, 5}, {F::pseudo_channel, 1}, {F::bank_group, 2}, {F::sid, 1}, {F::bank, 2}, {F::row, 14}};
+    const Segments good = {{F::column, 5}, {F::pseudo_channel, 1}, {F::bank_group, 2},
+                           {F::sid, 1},    {F::bank, 2},           {F::row, 14}};
     Segments drops = good;
     drops[0].bits = 4;
-    CHECK_THROWS(AddressMap({}, drops, {}), std::invalid_argument, "column has 4 address bits; the organisation needs 5");
+    CHECK_THROWS(AddressMap({}, drops, {}), std::invalid_argument,
+                 "column has 4 address bits; the organisation needs 5");
     Segments repeats = good;
     repeats.push_back({F::sid, 1});
     CHECK_THROWS(AddressMap({}, repeats, {}), std::invalid_argument, "sid has 2 address bits");

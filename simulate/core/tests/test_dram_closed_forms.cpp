@@ -1,4 +1,5 @@
-// The controller against closed forms of the timing table, within 1 %. Fractions are of the peak of both pseudo channels.
+// The controller against closed forms of the timing table, within 1 %. Fractions are of the peak of both pseudo
+// channels.
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -78,12 +79,17 @@ TEST(dram_one_bank_hits) {
 }
 
 TEST(dram_one_pseudo_channel_hits) {
-    CHECK_NEAR(fraction_of_peak(stream(kCount, [](std::uint32_t i) { return Spot{.bank_group = i % 4, .column = i / 4 % 32}; })),
+    CHECK_NEAR(fraction_of_peak(
+                   stream(kCount, [](std::uint32_t i) { return Spot{.bank_group = i % 4, .column = i / 4 % 32}; })),
                0.5);
 }
 
 TEST(dram_two_pseudo_channels_hits) {
-    CHECK_NEAR(fraction_of_peak(stream(kCount, [](std::uint32_t i) { return Spot{.bank_group = i / 2 % 4, .pseudo_channel = i % 2, .column = i / 8 % 32}; })),
+    CHECK_NEAR(fraction_of_peak(stream(kCount,
+                                       [](std::uint32_t i) {
+                                           return Spot{
+                                               .bank_group = i / 2 % 4, .pseudo_channel = i % 2, .column = i / 8 % 32};
+                                       })),
                1.0);
 }
 
@@ -91,7 +97,9 @@ TEST(dram_two_pseudo_channels_hits) {
 TEST(dram_alternate_sids_hits) {
     DramControl control = no_refresh();
     control.read_queue_entries = 2;
-    const auto place = [](std::uint32_t i) { return Spot{.sid = i / 2 % 2, .bank_group = i / 4 % 4, .pseudo_channel = i % 2, .column = i / 16 % 32}; };
+    const auto place = [](std::uint32_t i) {
+        return Spot{.sid = i / 2 % 2, .bank_group = i / 4 % 4, .pseudo_channel = i % 2, .column = i / 16 % 32};
+    };
     CHECK_NEAR(fraction_of_peak(stream(kCount, place, control)), 2.0 / 3.0);
 }
 
@@ -101,7 +109,11 @@ TEST(dram_one_bank_conflicts) {
 
 TEST(dram_new_row_for_every_burst) {
     const auto place = [](std::uint32_t i) {
-        return Spot{.row = i / 64 % 16384, .bank = i / 16 % 4, .sid = i / 8 % 2, .bank_group = i / 2 % 4, .pseudo_channel = i % 2};
+        return Spot{.row = i / 64 % 16384,
+                    .bank = i / 16 % 4,
+                    .sid = i / 8 % 2,
+                    .bank_group = i / 2 % 4,
+                    .pseudo_channel = i % 2};
     };
     CHECK_NEAR(fraction_of_peak(stream(kCount, place)), 4.0 * 2 / 20);
 }
