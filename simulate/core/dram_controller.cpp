@@ -10,7 +10,6 @@ namespace simfa {
 namespace {
 
 constexpr std::int64_t kMillion = 1000000;
-constexpr std::uint64_t kLastAge = ~std::uint64_t{0};
 constexpr Tick kActivateLead = 2;  // from the first edge of an activate to its last
 
 Tick rising_edge(Tick tick) { return (tick + 1) & ~Tick{1}; }
@@ -78,7 +77,9 @@ DramController::DramController(const DramOrganisation& organisation, const DramT
     for (int index = 0; index < organisation.pseudo_channels; ++index) {
         halves_.push_back({.dram = PseudoChannel(organisation, timing)});
         halves_.back().waiting.fill(std::vector<Waiting>(banks));
-        halves_.back().refresh_due = refresh_interval_ + refresh_interval_ * control.channel / control.channels;
+        if (control.refresh == Refresh::none) continue;
+        halves_.back().refresh_due = refresh_interval_ * control.channel / control.channels;
+        next_refresh(halves_.back());
     }
 }
 
@@ -96,6 +97,7 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     const std::int32_t entry = free_entry_;
     free_entry_ = entries_[entry].next;
     Waiting& waiting = half.waiting[write][place.bank];
+    if (waiting.first == kNone) waiting.first_age = next_age_;
     entries_[entry] = {static_cast<std::int32_t>(place.row), place.column, id, kNone, waiting.last, false, next_age_++};
     (waiting.last == kNone ? waiting.first : entries_[waiting.last].next) = entry;
     waiting.last = entry;
@@ -103,6 +105,7 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     half.pending[write] |= bit_of(bank);
     if (waiting.hit == kNone && half.dram.open_row(bank) == entries_[entry].row) {
         waiting.hit = entry;
+        waiting.hit_age = entries_[entry].age;
         half.hits[write] |= bit_of(bank);
         if (half.row.bank == bank) half.row_known = false;
     }
@@ -137,25 +140,36 @@ void DramController::turn_direction() {
     for (Half& half : halves_) half.column_known = half.row_known = false;
 }
 
+DramController::Choice DramController::choose(Half*& of) {
+    Choice best;
+    for (Half& half : halves_) {
+        if (!half.column_known || half.column.tick < column_slot()) choose_column(half);
+        if (!half.row_known || half.row.tick < row_slot()) choose_row(half);
+        const Choice& sooner = half.row.before(half.column) ? half.row : half.column;
+        if (sooner.before(best)) {
+            best = sooner;
+            of = &half;
+        }
+        if (half.refresh_due > best.tick) continue;
+        const Choice refresh = refresh_of(half);
+        if (refresh.before(best)) {
+            best = refresh;
+            of = &half;
+        }
+    }
+    return best;
+}
+
 void DramController::advance(Tick until) {
     if (empty()) skip_refreshes(until);
     for (;;) {
-        Choice best;
-        Half* of = nullptr;
-        for (Half& half : halves_) {
-            if (!half.column_known || half.column.tick < column_slot()) choose_column(half);
-            if (!half.row_known || half.row.tick < row_slot()) choose_row(half);
-            for (const Choice& choice : {half.column, half.row, refresh_of(half)})
-                if (choice.before(best)) {
-                    best = choice;
-                    of = &half;
-                }
-        }
+        Half* half = nullptr;
+        const Choice best = choose(half);
         if (best.tick > until) {
             next_ = empty() && control_.row_policy == RowPolicy::open ? kNeverTick : best.tick;
             break;
         }
-        issue(*of, best);
+        issue(*half, best);
     }
     now_ = std::max(now_, until);
 }
@@ -174,71 +188,112 @@ void DramController::skip_refreshes(Tick until) {
     }
 }
 
+// An older burst waits for another row of a bank whose row has had its share.
+bool DramController::capped(const Half& half, int bank) const {
+    if (control_.row_hit_cap == 0 || half.dram.bursts_of_row(bank) < control_.row_hit_cap) return false;
+    return entries_[half.waiting[writing_][bank].first].row != half.dram.open_row(bank);
+}
+
+// Finds the earliest command, and the oldest of several, without branches: the bank with the smallest (delay, age).
+class DramController::Best {
+  public:
+    explicit Best(Tick slot) : slot_(slot) {}
+
+    void offer(const Half& half, int bank, Tick tick, std::uint64_t age) {
+        const Tick at = std::max(tick, slot_);
+        const std::uint64_t key = static_cast<std::uint64_t>(at - slot_) << kAgeBits | age;
+        const bool better = key < key_ && !refreshing(half, bank, at);
+        key_ = better ? key : key_;
+        bank_ = better ? bank : bank_;
+    }
+
+    Choice choice(Command command) const {
+        if (key_ == kNoKey) return {};
+        return {slot_ + static_cast<Tick>(key_ >> kAgeBits), key_ & kLastAge, command, bank_};
+    }
+
+  private:
+    static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+
+    Tick slot_;
+    std::uint64_t key_ = kNoKey;
+    int bank_ = 0;
+};
+
 void DramController::choose_column(Half& half) {
-    half.column = {};
+    Best best(rising_edge(column_slot()));
+    for_each_bank(half.hits[writing_], [&](int bank) {
+        if (capped(half, bank)) return;
+        const Tick tick = rising_edge(half.dram.column_ready(bank, writing_));
+        best.offer(half, bank, tick, half.waiting[writing_][bank].hit_age);
+    });
+    half.column = best.choice(Command::column);
     half.column_known = true;
-    for_each_bank(half.hits[writing_], [&](int bank) { half.column.offer(column_of(half, bank)); });
 }
 
 // Rows that bursts of the present direction wait for, and rows that the closed policy closes.
 void DramController::choose_row(Half& half) {
-    half.row = {};
-    half.row_known = simple_rows_;
     std::uint64_t wanted = half.pending[writing_] & ~half.hits[writing_];
     if (!simple_rows_) {
         for_each_bank(half.hits[writing_], [&](int bank) { wanted |= capped(half, bank) ? bit_of(bank) : 0; });
         if (control_.row_policy == RowPolicy::closed) wanted |= half.open & ~(half.hits[0] | half.hits[1]);
     }
-    for_each_bank(wanted, [&](int bank) { half.row.offer(row_of(half, bank)); });
-}
-
-DramController::Choice DramController::column_of(const Half& half, int bank) const {
-    const Tick tick = rising_edge(std::max(half.dram.column_ready(bank, writing_), column_slot()));
-    if (refreshing(half, bank, tick) || capped(half, bank)) return {};
-    return {tick, entries_[half.waiting[writing_][bank].hit].age, Command::column, bank};
-}
-
-DramController::Choice DramController::row_of(const Half& half, int bank) const {
-    const std::int32_t first = half.waiting[writing_][bank].first;
-    const std::uint64_t age = first == kNone ? kLastAge : entries_[first].age;
-    const bool closed = (half.open & bit_of(bank)) == 0;
-    const Tick tick = closed ? rising_edge(std::max(half.dram.activate_ready(bank) - kActivateLead, row_slot()))
-                             : std::max(half.dram.precharge_ready(bank), row_slot());
-    if (refreshing(half, bank, tick)) return {};
-    return {tick, age, closed ? Command::activate : Command::precharge, bank};
+    Best to_open(rising_edge(row_slot()));
+    for_each_bank(wanted & ~half.open, [&](int bank) {
+        const Tick tick = rising_edge(half.dram.activate_ready(bank) - kActivateLead);
+        to_open.offer(half, bank, tick, half.waiting[writing_][bank].first_age);
+    });
+    Best to_close(row_slot());
+    for_each_bank(wanted & half.open, [&](int bank) {
+        to_close.offer(half, bank, half.dram.precharge_ready(bank), half.waiting[writing_][bank].first_age);
+    });
+    half.row = to_open.choice(Command::activate);
+    half.row.offer(to_close.choice(Command::precharge));
+    half.row_known = simple_rows_;
 }
 
 // After a burst of the present direction became the first for its bank, or the first that hits an open row.
 void DramController::offer_new(Half& half, int bank) {
-    if ((half.hits[writing_] & bit_of(bank)) != 0)
-        half.column.offer(column_of(half, bank));
-    else
-        half.row.offer(row_of(half, bank));
+    const Waiting& waiting = half.waiting[writing_][bank];
+    if ((half.hits[writing_] & bit_of(bank)) != 0) {
+        if (capped(half, bank)) return;
+        Best best(rising_edge(column_slot()));
+        best.offer(half, bank, rising_edge(half.dram.column_ready(bank, writing_)), waiting.hit_age);
+        half.column.offer(best.choice(Command::column));
+    } else if ((half.open & bit_of(bank)) != 0) {
+        Best best(row_slot());
+        best.offer(half, bank, half.dram.precharge_ready(bank), waiting.first_age);
+        half.row.offer(best.choice(Command::precharge));
+    } else {
+        Best best(rising_edge(row_slot()));
+        best.offer(half, bank, rising_edge(half.dram.activate_ready(bank) - kActivateLead), waiting.first_age);
+        half.row.offer(best.choice(Command::activate));
+    }
 }
 
 DramController::Choice DramController::refresh_of(const Half& half) const {
-    if (control_.refresh == Refresh::none) return {};
     const Tick slot = std::max(row_slot(), half.refresh_due);
     if (control_.refresh == Refresh::all_bank) {
         if (half.open != 0) return {std::max(slot, half.dram.precharge_all_ready()), 0, Command::precharge_all, 0};
         return {std::max(slot, half.dram.refresh_all_ready()), 0, Command::refresh_all, 0};
     }
-    const int bank = turn_bank(half);
+    const int bank = std::countr_zero(half.refresh_banks);
     if ((half.open & bit_of(bank)) != 0)
         return {std::max(slot, half.dram.precharge_ready(bank)), 0, Command::precharge, bank};
     return {std::max(slot, half.dram.refresh_ready(bank)), 0, Command::refresh_bank, bank};
 }
 
 // Neighbouring turns fall into different bank groups.
-int DramController::turn_bank(const Half& half) const {
+void DramController::next_refresh(Half& half) {
+    half.refresh_due += refresh_interval_;
+    half.column_known = half.row_known = false;
+    if (control_.refresh == Refresh::all_bank) {
+        half.refresh_banks = ~std::uint64_t{0};
+        return;
+    }
     const int groups = organisation_.sids * organisation_.bank_groups;
-    return half.refresh_turn % groups * organisation_.banks + half.refresh_turn / groups;
-}
-
-// An older burst waits for another row of a bank whose row has had its share.
-bool DramController::capped(const Half& half, int bank) const {
-    if (control_.row_hit_cap == 0 || half.dram.bursts_of_row(bank) < control_.row_hit_cap) return false;
-    return entries_[half.waiting[writing_][bank].first].row != half.dram.open_row(bank);
+    half.refresh_banks = bit_of(half.refresh_turn % groups * organisation_.banks + half.refresh_turn / groups);
+    half.refresh_turn = (half.refresh_turn + 1) % organisation_.bank_count();
 }
 
 void DramController::issue(Half& half, const Choice& choice) {
@@ -261,14 +316,11 @@ void DramController::issue(Half& half, const Choice& choice) {
         for_each_bank(half.open, [&](int bank) { close(half, bank, choice.tick); });
     } else {
         ++stats_.refreshes;
-        half.refresh_due += refresh_interval_;
-        half.column_known = false;
-        if (choice.command == Command::refresh_all) {
+        if (choice.command == Command::refresh_all)
             half.dram.refresh_all(choice.tick);
-        } else {
+        else
             half.dram.refresh_bank(choice.bank, choice.tick);
-            half.refresh_turn = (half.refresh_turn + 1) % organisation_.bank_count();
-        }
+        next_refresh(half);
     }
 }
 
@@ -286,7 +338,7 @@ void DramController::issue_column(Half& half, int bank, Tick tick) {
     }
     find_hit(half, direction, bank, remove(half, direction, bank, entry));
     half.column_known = false;
-    if ((half.pending[direction] & ~half.hits[direction] & bit_of(bank)) != 0) half.row.offer(row_of(half, bank));
+    if ((half.pending[direction] & ~half.hits[direction] & bit_of(bank)) != 0) offer_new(half, bank);
     turn_direction();
 }
 
@@ -302,7 +354,7 @@ void DramController::issue_activate(Half& half, int bank, Tick tick) {
         ++opened_;
         --queued_[writing_];
     }
-    half.column.offer(column_of(half, bank));
+    offer_new(half, bank);
     turn_direction();
 }
 
@@ -321,6 +373,7 @@ void DramController::find_hit(Half& half, int direction, int bank, std::int32_t 
     const std::int32_t row = half.dram.open_row(bank);
     while (from != kNone && entries_[from].row != row) from = entries_[from].next;
     half.waiting[direction][bank].hit = from;
+    half.waiting[direction][bank].hit_age = from == kNone ? kLastAge : entries_[from].age;
     half.hits[direction] &= ~bit_of(bank);
     if (from != kNone) half.hits[direction] |= bit_of(bank);
 }
@@ -331,6 +384,7 @@ std::int32_t DramController::remove(Half& half, int direction, int bank, std::in
     const Entry gone = entries_[entry];
     (gone.previous == kNone ? waiting.first : entries_[gone.previous].next) = gone.next;
     (gone.next == kNone ? waiting.last : entries_[gone.next].previous) = gone.previous;
+    waiting.first_age = waiting.first == kNone ? kLastAge : entries_[waiting.first].age;
     if (waiting.first == kNone) half.pending[direction] &= ~bit_of(bank);
     entries_[entry].next = free_entry_;
     free_entry_ = entry;

@@ -79,6 +79,8 @@ class DramController {
     };
 
     static constexpr std::int32_t kNone = -1;
+    static constexpr int kAgeBits = 44;
+    static constexpr std::uint64_t kLastAge = (std::uint64_t{1} << kAgeBits) - 1;
     struct Entry {
         std::int32_t row;
         std::uint32_t column;
@@ -93,6 +95,8 @@ class DramController {
         std::int32_t first = kNone;
         std::int32_t last = kNone;
         std::int32_t hit = kNone;
+        std::uint64_t first_age = kLastAge;
+        std::uint64_t hit_age = kLastAge;
     };
     // A pseudo channel and what waits for it. Masks have one bit a bank.
     struct Half {
@@ -101,9 +105,10 @@ class DramController {
         std::array<std::uint64_t, 2> pending{};
         std::array<std::uint64_t, 2> hits{};
         std::uint64_t open = 0;
-        Tick refresh_due = 0;
-        int refresh_turn = 0;
-        std::int64_t ecc_ppm = 0;  // part of a burst owed to ECC
+        Tick refresh_due = kNeverTick;
+        std::uint64_t refresh_banks = 0;  // that the next refresh is for
+        int refresh_turn = 0;             // per-bank refresh: how many banks have had theirs
+        std::int64_t ecc_ppm = 0;         // part of a burst owed to ECC
         // The best commands, without refreshes. A choice stays the best one until the bus is free only later than it,
         // or until something else than a new candidate comes up.
         Choice column{};
@@ -111,6 +116,8 @@ class DramController {
         bool column_known = false;
         bool row_known = false;
     };
+
+    class Best;
 
     bool empty() const { return bursts_[0] + bursts_[1] == 0; }
     void turn_direction();
@@ -120,16 +127,15 @@ class DramController {
     Tick row_slot() const { return std::max(now_, row_bus_free_); }
     void choose_column(Half& half);
     void choose_row(Half& half);
-    Choice column_of(const Half& half, int bank) const;
-    Choice row_of(const Half& half, int bank) const;
+    Choice choose(Half*& of);
     Choice refresh_of(const Half& half) const;
     void offer_new(Half& half, int bank);
-    bool refreshing(const Half& half, int bank, Tick tick) const {
-        if (control_.refresh == Refresh::none || tick < half.refresh_due) return false;
-        return control_.refresh == Refresh::all_bank || bank == turn_bank(half);
+    // A refresh that comes first keeps `bank` from a command at `tick`.
+    static bool refreshing(const Half& half, int bank, Tick tick) {
+        return tick >= half.refresh_due && (half.refresh_banks >> bank & 1) != 0;
     }
-    int turn_bank(const Half& half) const;
-    bool capped(const Half& half, int bank) const;
+    void next_refresh(Half& half);
+    inline bool capped(const Half& half, int bank) const;
 
     void issue(Half& half, const Choice& choice);
     void issue_column(Half& half, int bank, Tick tick);
