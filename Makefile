@@ -45,6 +45,9 @@ format: $(VENV)/.test  ## rewrite all sources in house style
 stub: $(VENV)/.test  ## regenerate the committed type stub of the engine
 	$(BIN)/python -m nanobind.stubgen -m simfa.simulate._core -o simulate/_core.pyi
 
+results-table: all  ## write the accuracy table of the last run into README.md
+	$(BIN)/snakemake readme
+
 skips: $(VENV)/.test  ## what the last `make test` skipped and why
 	$(BIN)/python tests/skip_table.py build/test/junit.xml
 

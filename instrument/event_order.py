@@ -3,6 +3,7 @@
 Source: the Hopper forward mainloop, kernel and epilogue of FA3 v2.8 with inner-warpgroup overlap (functions `load`,
 `mma`, `mma_init`, `store`). K runs one block ahead of V: turn i issues QK for K fill i and PV for V fill i - 1. With
 ping-pong scheduling only the first consumer waits on mbarriers inside the loop; the named barriers cover the others.
+Older kernel versions differ in tiles and schedule; their order inside a tile is assumed to be the same.
 
 A tile visits its key blocks from the last to the first, so fill i of a ring holds block `key_blocks - 1 - i`.
 """

@@ -19,7 +19,10 @@ def _parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list
         first, separator, last = part.strip().partition("-")
         if not first.isdecimal() or (separator and not last.isdecimal()):
             raise click.BadParameter(f"{part!r} is no CTA; expected numbers and ranges such as 0-3,8")
-        ctas.extend(range(int(first), int(last or first) + 1))
+        chosen = range(int(first), int(last or first) + 1)
+        if not chosen:
+            raise click.BadParameter(f"{part!r} is an empty range; expected the lower CTA first")
+        ctas.extend(chosen)
     return ctas
 
 
@@ -131,7 +134,7 @@ def stats(*, path: str, allow_truncated: bool, as_json: bool) -> None:
     from simfa.salog import open_log
 
     opened = open_log(path, allow_truncated=allow_truncated)
-    spans = span_statistics(opened)
+    spans = span_statistics(opened, path)
     metadata = opened.metadata
     if as_json:
         click.echo(

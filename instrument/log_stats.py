@@ -9,7 +9,7 @@ import numpy.typing as npt
 from simfa.errors import LogError
 from simfa.events import PRODUCER, Event
 from simfa.instrument.event_order import Records
-from simfa.salog import Log, LogSource
+from simfa.salog import LogSource
 
 
 class Span(NamedTuple):
@@ -74,11 +74,11 @@ class SpanStatistics(msgspec.Struct, frozen=True, kw_only=True):
     p95_cycles: float
 
 
-def span_statistics(log: Log | LogSource) -> list[SpanStatistics]:
+def span_statistics(log: LogSource, name: str = "log") -> list[SpanStatistics]:
     """Return statistics of every span that occurs, by role and in the order of the tables above.
 
     One warp stands for its warpgroup: the last that logged, since it may also store O. Raises `LogError` when a warp's
-    time goes backwards.
+    time goes backwards; `name` stands for the log in the message.
     """
     samples: dict[tuple[int, Span], list[npt.NDArray[np.int64]]] = {}
     level = log.metadata.level
@@ -89,8 +89,8 @@ def span_statistics(log: Log | LogSource) -> list[SpanStatistics]:
         if len(backwards):
             header = log.rows[row]
             raise LogError(
-                f"block {header['block']} warp {header['warp']} record {backwards[0] + 1}: the clock goes backwards; "
-                "statistics need the timestamps of a warp to rise"
+                f"{name}: block {header['block']} warp {header['warp']} record {backwards[0] + 1}: the clock goes "
+                "backwards; statistics need the timestamps of a warp to rise"
             )
         for span in (PRODUCER_SPANS if role == PRODUCER else CONSUMER_SPANS)[level]:
             samples.setdefault((role, span), []).append(durations(records, span))
@@ -114,7 +114,7 @@ def span_statistics(log: Log | LogSource) -> list[SpanStatistics]:
     return statistics
 
 
-def representatives(log: Log | LogSource) -> list[int]:
+def representatives(log: LogSource) -> list[int]:
     """Return one row for each warpgroup: its last."""
     last = {(int(header["block"]), int(header["role"])): row for row, header in enumerate(log.rows)}
     return list(last.values())

@@ -305,7 +305,8 @@ def encode_kernel(trace: Trace, hardware: HardwareSpec) -> tuple[_core.Kernel, l
     prologue = []
     if any(name is not None for name in trace.prologue):
         programs = [-1 if name is None else numbers[name] for name in trace.prologue]
-        prologue.append(_kind_row(programs, trace, encoder))
+        # Fills count from the first tile on, whatever a prologue names.
+        prologue.append([*_kind_row(programs, trace, encoder)[: _core.MAX_ROLES], *[0] * _core.MAX_RINGS])
     schedule = trace.schedule
     tiles = np.array([tile for tiles in schedule.tiles for tile in tiles], dtype=np.int64).reshape(-1, 4)
     first_tile = np.cumsum([0] + [len(tiles) for tiles in schedule.tiles], dtype=np.int64)

@@ -1,10 +1,9 @@
 """Refuse what the instruction set does not define, before the first cycle."""
 
-from simfa.simulate.reference.programs import slots
-
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
 from simfa.isa import Instruction, Repeat, TmaStore, TmaTensor
+from simfa.simulate.reference.programs import slots
 from simfa.trace import Program, Trace
 
 

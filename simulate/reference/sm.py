@@ -2,14 +2,6 @@
 
 from collections.abc import Callable
 
-from simfa.simulate.reference.barriers import RingState
-from simfa.simulate.reference.cuda_core import CudaCoreServer, Job, work_cycles
-from simfa.simulate.reference.programs import Step
-from simfa.simulate.reference.requests import requests_of_rows, rows_of_box
-from simfa.simulate.reference.tensor_core import TensorPipe
-from simfa.simulate.reference.threads import StoreState, Thread, Wait
-from simfa.simulate.reference.tma import At, Operation, TmaEngine
-
 from simfa.hardware import HardwareSpec
 from simfa.isa import (
     MNEMONICS,
@@ -29,6 +21,13 @@ from simfa.isa import (
     WgmmaCommit,
     WgmmaWait,
 )
+from simfa.simulate.reference.barriers import RingState
+from simfa.simulate.reference.cuda_core import CudaCoreServer, Job, work_cycles
+from simfa.simulate.reference.programs import Step
+from simfa.simulate.reference.requests import requests_of_rows, rows_of_box
+from simfa.simulate.reference.tensor_core import TensorPipe
+from simfa.simulate.reference.threads import StoreState, Thread, Wait
+from simfa.simulate.reference.tma import At, Operation, TmaEngine
 from simfa.trace import TensorMap, Trace
 
 

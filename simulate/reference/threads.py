@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from simfa.errors import SimulationError
+from simfa.isa import MNEMONICS, Affine
 from simfa.simulate.reference.programs import Step
 from simfa.simulate.reference.result import Issue
 from simfa.simulate.reference.tensor_core import Timing
-
-from simfa.errors import SimulationError
-from simfa.isa import MNEMONICS, Affine
 
 Member = TypeVar("Member")
 

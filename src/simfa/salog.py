@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from simfa.errors import LogError
+from simfa.errors import LogError, ShapeError
 from simfa.events import RECORD_DTYPE
 from simfa.files import atomic_write
 from simfa.kernel import KernelSpec
@@ -84,6 +84,14 @@ class LogMetadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tiles: Literal["logged", "static", "lost"]
     perturbations: tuple[str, ...] = ()
     facts: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse a kernel that cannot exist, with the field's name (`ValueError`)."""
+        for name in ("tile_m", "tile_n", "stages", "consumers", "cluster"):
+            if getattr(self.kernel, name) < 1:
+                raise ValueError(f"kernel.{name} is {getattr(self.kernel, name)}; expected a positive whole number")
+        if self.kernel.schedule not in ("static", "dynamic"):
+            raise ValueError(f"kernel.schedule is {self.kernel.schedule!r}; expected static or dynamic")
 
 
 def tiles_known(level: int, kernel: KernelSpec) -> Literal["logged", "static", "lost"]:
@@ -253,7 +261,7 @@ def open_log(path: str | os.PathLike[str], *, allow_truncated: bool = False) -> 
         fail(_PREAMBLE.size + len(text), f"expected {text_bytes} bytes of metadata; the file is cut short")
     try:
         metadata = msgspec.json.decode(text, type=LogMetadata)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, ShapeError) as error:
         raise LogError(f"{name}: offset {_PREAMBLE.size}: metadata: {error}; capture again with this simfa") from error
     if warps != warps_per_cta(metadata.kernel):
         fail(32, f"expected {warps_per_cta(metadata.kernel)} warps a CTA for this kernel, found {warps}")

@@ -37,9 +37,9 @@ class Frame(NamedTuple):
     barriers: list[BarrierFlow]
 
 
-def seeded_case(seed: int) -> Case:
-    """Return the case of a seed."""
-    return draw_case(SeededChooser(f"case {seed}"))
+def seeded_case(seed: int, index: int) -> Case:
+    """Return case `index` of the endless list that belongs to a seed."""
+    return draw_case(SeededChooser(f"seed {seed} case {index}"))
 
 
 @st.composite

@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
-from simfa.simulate.reference import simulate
 
 from simfa.errors import SimulationError
+from simfa.simulate.reference import simulate
 from tests.oracle.hand import (
     acquire,
     arrive,
@@ -62,18 +62,13 @@ def test_a_hang_names_the_barrier():
     assert "CTA 0 role 1, program role1 instruction 0 (BAR_WAIT) waits for named barrier 4: 1 of 2 signals" in message
 
 
-def test_a_hang_names_a_window_without_room():
-    message = _message(trace_of([nothing(), wgmma()]), bare(tensor_core__wgmma_window_ss=0))
-    assert "program role0 instruction 1 (WGMMA) waits for room in the WGMMA window" in message
-
-
 def test_a_run_beyond_max_cycles_is_an_error():
-    trace = trace_of([work(50), nothing()], [nothing()])
-    assert run(trace).cycles == 51
-    assert simulate(trace, bare(), memory_latency_cycles=20, max_cycles=51).cycles == 51
+    trace = trace_of([work(51), nothing()], [nothing()])
+    assert run(trace).cycles == 52
+    assert simulate(trace, bare(), memory_latency_cycles=20, max_cycles=52).cycles == 52
     message = _message(trace, max_cycles=50)
     assert "is not over at cycle 50" in message
-    assert "CTA 0 role 0" in message
+    assert "CTA 0 role 0, program role0 instruction 1 (BUBBLES) is ready at cycle 51" in message
     assert "role 1" not in message
 
 

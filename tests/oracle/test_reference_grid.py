@@ -126,14 +126,13 @@ def test_a_tile_may_begin_in_the_cycle_of_the_answer():
 
 
 def test_a_tile_begins_when_its_role_is_ready_even_if_its_first_instruction_issues_later():
-    # GTO keeps role 1 in the slot: role 0's first tile ends at 2 (work), its second begins at 2 and asks then, though
-    # role 0 issues again at 5 only, when role 1 has run out of tiles: fetch 3, answers at 3 (asked at 0) and 5.
+    # GTO leaves the slot to role 1 from 1 on. Role 0 is ready at 3 and begins its second tile then (asked for at 0,
+    # there at 3); it asks for a third, though its first instruction has to wait until role 1 is through.
     hardware = bare(sm__scheduler="gto", grid__tile_fetch_cycles=3)
     result = run(trace_of([work(3)], [nothing()] * 4, queue=2), hardware)
-    # Role 0: 0, ready 3, second tile begins at 3 (answer of 0 at 3) and asks. Role 1: 1-4, its second tile 5-8 at once.
     assert issued(result, 1) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert issued(result, 0) == [0, 9]
-    # Asked at 3, answered at 6: role 1 is through at 9, role 0 at 12.
+    # Had it asked at 9, the answer would be there at 12 only, and role 1 would end then.
     assert result.ends == {(0, 0): 12, (0, 1): 9}
 
 

@@ -102,7 +102,15 @@ def test_a_truncated_log_needs_insisting(tmp_path, command):
 
 @pytest.mark.parametrize(
     "flags",
-    [["--ctas", "0-x"], ["--ctas", "a"], ["--perturb", "flood"], ["--level", "3"], ["--seed", "-1"], ["--gpu"]],
+    [
+        ["--ctas", "0-x"],
+        ["--ctas", "a"],
+        ["--ctas", "0,9-3"],
+        ["--perturb", "flood"],
+        ["--level", "3"],
+        ["--seed", "-1"],
+        ["--gpu"],
+    ],
 )
 def test_wrong_usage_exits_with_2_and_writes_nothing(tmp_path, flags):
     assert run(*SMALL, "-o", tmp_path / "run.salog", *flags).exit_code == 2

@@ -1,6 +1,7 @@
 """The bytes of a `.salog`, and what a reader refuses."""
 
 import json
+import random
 import resource
 import struct
 
@@ -179,10 +180,41 @@ def test_wrong_bytes_are_named(path, offset, data, message):
     assert str(error.value).startswith(f"{path}: ")
 
 
-def test_unknown_metadata_are_refused(path):
-    patched(path, path.read_bytes().index(b'"gpu"'), b'"gpv"')
-    with pytest.raises(LogError, match=r"offset 64: metadata: .*gpv"):
+def test_no_damage_ends_in_anything_but_a_message(path):
+    whole = path.read_bytes()
+    chance = random.Random(1)
+    text_end = 64 + struct.unpack_from("<I", whole, 12)[0]
+    rows = range(ROWS_OFFSET, len(whole))
+    refused = 0
+    for _ in range(300):
+        place = chance.choice([chance.randrange(64), chance.randrange(64, text_end), chance.choice(rows)])
+        path.write_bytes(whole)
+        patched(path, place, bytes([chance.randrange(256)]))
+        try:
+            log = open_log(path, allow_truncated=chance.random() < 0.5)
+            for row in range(len(log.rows)):
+                log.records(row)
+        except LogError:
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"gpu"', b'"gpv"', "unknown field `gpv`"),
+        (b'"stages":2', b'"stages":0', "kernel.stages is 0; expected a positive whole number"),
+        (b'"tile_n":176', b'"tile_n":-76', "kernel.tile_n is -76; expected a positive whole number"),
+        (b'"static"', b'"statix"', "kernel.schedule is 'statix'; expected static or dynamic"),
+        (b'"batch":1', b'"batch":0', "batch is 0; expected a positive whole number"),
+        (b'"captured"', b'"measured"', "Invalid enum value 'measured'"),
+    ],
+)
+def test_impossible_metadata_are_refused(path, old, new, message):
+    patched(path, path.read_bytes().index(old), new)
+    with pytest.raises(LogError, match="offset 64: metadata: ") as error:
         open_log(path)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(("size", "offset"), [(3, 0), (40, 40), (100, 100), (4000, 4000), (4400, 4400), (4607, 4607)])

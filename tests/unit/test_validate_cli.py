@@ -6,7 +6,6 @@ import json
 import msgspec
 import pytest
 from click.testing import CliRunner
-from fake_simulator import statistics, ten_percent_slow
 
 from simfa import validate_cli
 from simfa.cli import simfa
@@ -14,6 +13,7 @@ from simfa.errors import MeasureError
 from simfa.files import write_json
 from simfa.summary import Summary
 from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics, ten_percent_slow
 
 
 @pytest.fixture
