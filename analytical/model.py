@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-
 from simfa.analytical.attention import Attention
 from simfa.analytical.bounds import Bounds, busiest_sm_scores, latency_bounds
 from simfa.analytical.kernels import Kernel
@@ -13,6 +12,7 @@ from simfa.analytical.machine import Machine, resolve
 from simfa.analytical.masked import masked_refetched_bytes
 from simfa.analytical.policies import POLICIES
 from simfa.analytical.reuse import Reuse, fits, lockstep_passes, refetched_bytes
+
 from simfa.errors import AnalyticalError
 from simfa.hardware import Preset
 from simfa.kernel import ceil_div

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-
 from simfa.analytical.baselines import Baseline
 from simfa.analytical.bounds import RESOURCES
 from simfa.analytical.equations import long_sequence
 from simfa.analytical.model import Traffic
+
 from simfa.files import json_bytes
 from simfa.hardware import Preset
 from simfa.tables import text_table

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from simfa.analytical import equations as eq
 from simfa.analytical.attention import Attention
 from simfa.analytical.bounds import equal_tile_scores, latency_bounds
@@ -14,6 +13,7 @@ from simfa.analytical.lru import simulate_lru
 from simfa.analytical.machine import Machine
 from simfa.analytical.policies import POLICIES
 from simfa.analytical.reuse import Reuse, fits, refetched_bytes
+
 from simfa.errors import AnalyticalError
 
 Column = npt.NDArray[Any]

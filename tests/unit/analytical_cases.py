@@ -3,12 +3,16 @@
 import csv
 from pathlib import Path
 
+from hypothesis import settings
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.model import reuse_of
 from simfa.analytical.reuse import Reuse
 
 ROOT = Path(__file__).parents[2]
+
+# Repeatable, and independent of how busy the machine is.
+repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
 H800_BYTES = 25_000_000  # the paper's effective L2
 GB10_BYTES = 24 * 2**20

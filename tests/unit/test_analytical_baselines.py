@@ -3,14 +3,14 @@
 import importlib.metadata
 
 import pytest
-from analytical_cases import call
 from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical import baselines, traffic
 from simfa.analytical.baselines import genz, ideal_cache
+
 from simfa.errors import AnalyticalError
 from simfa.workload import MODELS, model_shape
+from tests.unit.analytical_cases import call, repeatable
 
 
 def installed() -> bool:
@@ -31,6 +31,7 @@ def test_ideal_cache_is_eq_1_and_3_under_two_roofs() -> None:
     assert decode.latency_us == pytest.approx(decode.dram_bytes / 3.352e6)
 
 
+@repeatable
 @given(st.integers(1, 100_000), st.booleans())
 def test_ideal_cache_is_never_above_the_model(seqlen: int, causal: bool) -> None:
     attention = call(seqlen, causal=causal)

@@ -3,12 +3,12 @@
 import statistics
 
 import pytest
-from analytical_cases import call, plain_kernel, readings
-
 from simfa.analytical import traffic
 from simfa.analytical.attention import Attention
 from simfa.analytical.machine import resolve
+
 from simfa.hardware import load_preset
+from tests.unit.analytical_cases import call, plain_kernel, readings
 
 
 def test_terms_by_hand() -> None:

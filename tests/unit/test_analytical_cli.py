@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from analytical_cases import ROOT
 from click.testing import CliRunner, Result
-
 from simfa.analytical import commands
+
 from simfa.cli import simfa
 from simfa.errors import SimfaError
+from tests.unit.analytical_cases import ROOT
 
 EXAMPLE = ROOT / "config/sweeps/tensor_or_cache.toml"
 POINT = ["analytical", "--model", "llama3.1-405b", "--seqlen", "65536", "--gpu", "gb10"]

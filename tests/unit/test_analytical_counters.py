@@ -2,12 +2,12 @@
 
 import msgspec
 import pytest
-from analytical_cases import counter, plain_kernel, shape_of
-
 from simfa.analytical import traffic
 from simfa.analytical.machine import resolve
 from simfa.analytical.model import profiled_write_bytes
+
 from simfa.hardware import load_preset
+from tests.unit.analytical_cases import counter, plain_kernel, shape_of
 
 GIB = 2**30
 SECTOR = 32

@@ -2,18 +2,18 @@
 
 import msgspec
 import pytest
-from analytical_cases import call, plain_kernel
 from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical import batch_traffic, policy_span, traffic
 from simfa.analytical import equations as eq
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import cutile_kernel, fa3_kernel, packs_gqa
 from simfa.analytical.model import profiled_write_bytes
+
 from simfa.errors import AnalyticalError
 from simfa.kernel import kernel_for
 from simfa.workload import AttentionShape, model_shape
+from tests.unit.analytical_cases import call, plain_kernel, repeatable
 
 
 def masked(seqlen_q: int, more_keys: int, window: int | None, heads_q: int = 1, heads_kv: int = 1) -> Attention:
@@ -40,6 +40,7 @@ def visible_keys(attention: Attention, row: int) -> range:
 windows = st.one_of(st.none(), st.integers(0, 300))
 
 
+@repeatable
 @given(st.integers(1, 200), st.integers(0, 100), windows)
 def test_scores_of_a_mask_are_counted_exactly(seqlen_q: int, more_keys: int, window: int | None) -> None:
     attention = masked(seqlen_q, more_keys, window)
@@ -48,6 +49,7 @@ def test_scores_of_a_mask_are_counted_exactly(seqlen_q: int, more_keys: int, win
     assert attention.visible_rows == len(seen)
 
 
+@repeatable
 @given(st.integers(1, 200), st.integers(0, 100), windows, st.integers(1, 70), st.sampled_from([1, 2, 4]))
 def test_a_tile_reads_the_rows_its_queries_see(
     seqlen_q: int, more_keys: int, window: int | None, tile_m: int, group_size: int

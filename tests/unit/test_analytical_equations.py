@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical import equations as eq
+
 from simfa.errors import AnalyticalError
+from tests.unit.analytical_cases import repeatable
 
 # Llama-3.1 405B at 16K on H800 with 128-row tiles, by hand: 128 query heads, 8 K/V heads, D 128, 2 bytes.
 SHAPE = {"batch": 1, "seqlen_q": 16384, "seqlen_kv": 16384, "group_size": 16, "heads_kv": 8, "head_dim": 128}
@@ -89,6 +90,7 @@ def test_eq_8_to_10_approach_eq_2_6_and_7() -> None:
     assert eq.l2_to_dram_ratio(l2=l2, dram=dram) == pytest.approx(132, rel=0.02)
 
 
+@repeatable
 @given(st.integers(1, 200), st.integers(1, 200_000), st.integers(1, 200_000), st.sampled_from([1, 2, 4, 8, 16, 64]))
 def test_eq_10_is_good_to_ten_percent_where_it_says_so(
     places: int, seqlen_q: int, seqlen_kv: int, group_size: int
@@ -108,6 +110,7 @@ def test_eq_11_and_12_intensity() -> None:
     assert eq.arithmetic_intensity_long(tile_m=128, element_bytes=2) == 128
 
 
+@repeatable
 @given(shapes, st.integers(1, 256), st.integers(1, 4), st.integers(1, 200))
 def test_arrays_equal_scalars(shape: dict[str, int], tile_m: int, element: int, sm_count: int) -> None:
     arguments = shape | {"tile_m": tile_m, "element_bytes": element, "sm_count": sm_count, "ctas_per_sm": 1}
@@ -129,6 +132,7 @@ def test_integers_beyond_2_to_53_and_64_bits_stay_exact() -> None:
     assert found.dtype == object and found[0] == exact // (2**20 + 1) * (2**40 + 1) > 2**63
 
 
+@repeatable
 @given(shapes, st.integers(1, 256), st.integers(1, 4))
 def test_one_wave_makes_eq_6_equal_eq_3(shape: dict[str, int], tile_m: int, element: int) -> None:
     places = {"sm_count": shape["group_size"] * shape["seqlen_q"], "ctas_per_sm": 1}
@@ -136,6 +140,7 @@ def test_one_wave_makes_eq_6_equal_eq_3(shape: dict[str, int], tile_m: int, elem
     assert eq.dram_realistic_bytes(**shape, tile_m=tile_m, element_bytes=element, **places) == ideal
 
 
+@repeatable
 @given(shapes, st.integers(1, 256), st.sampled_from(["seqlen_q", "seqlen_kv"]))
 def test_longer_is_never_less(shape: dict[str, int], tile_m: int, field: str) -> None:
     longer = shape | {field: shape[field] + 1}

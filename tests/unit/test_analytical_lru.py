@@ -4,18 +4,28 @@ from collections import OrderedDict
 
 import msgspec
 import pytest
-from analytical_cases import GB10_BYTES, GB10_SMS, H800_BYTES, HOPPER_SMS, call, group, plain_kernel, reuse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical import traffic
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel, fa3_kernel
 from simfa.analytical.lru import order_shape, section_width, simulate_lru, tile_runs
 from simfa.analytical.reuse import fits, refetched_bytes
+
 from simfa.kernel import kernel_for
 from simfa.schedule import section_heads, tile_order
 from simfa.workload import AttentionShape
+from tests.unit.analytical_cases import (
+    GB10_BYTES,
+    GB10_SMS,
+    H800_BYTES,
+    HOPPER_SMS,
+    call,
+    group,
+    plain_kernel,
+    repeatable,
+    reuse,
+)
 
 
 class Tile:
@@ -73,7 +83,7 @@ def slow_lru(attention: Attention, kernel: Kernel, l2_bytes: int, places: int) -
     return missed - attention.kv_bytes
 
 
-@settings(max_examples=40)
+@repeatable
 @given(
     st.integers(1, 3),
     st.integers(1, 3),

@@ -1,15 +1,15 @@
 """Causal and windowed reuse: sections, prefixes, agreement with the simulated cache."""
 
 import pytest
-from analytical_cases import HOPPER_SMS, call, plain_kernel
 from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical import traffic
 from simfa.analytical.kernels import fa3_kernel
 from simfa.analytical.lru import simulate_lru
 from simfa.analytical.masked import masked_refetched_bytes, section_widths, wave_extents
+
 from simfa.errors import AnalyticalError
+from tests.unit.analytical_cases import HOPPER_SMS, call, plain_kernel, repeatable
 
 HALF_L2 = 26_214_400
 
@@ -75,6 +75,7 @@ def test_a_window_wider_than_l2_is_read_again() -> None:
     assert simulate_lru(attention, kernel, HALF_L2, HOPPER_SMS).refetched_bytes > attention.kv_bytes
 
 
+@repeatable
 @given(st.integers(1, 40_000), st.integers(1, 16), st.integers(1, 8), st.integers(10**6, 10**8), st.integers(0, 10**8))
 def test_more_capacity_is_never_worse(seqlen: int, group_size: int, heads: int, l2_bytes: int, step: int) -> None:
     attention = call(seqlen, heads_q=heads * group_size, heads_kv=heads, causal=True)

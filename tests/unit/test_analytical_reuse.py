@@ -5,10 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from analytical_cases import GB10_BYTES, GB10_SMS, H800_BYTES, HOPPER_SMS, call, group, plain_kernel, reuse
 from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical.model import traffic
 from simfa.analytical.reuse import (
     Reuse,
@@ -18,8 +16,20 @@ from simfa.analytical.reuse import (
     random_miss_ratio,
     refetched_bytes,
 )
+
 from simfa.errors import AnalyticalError
 from simfa.hardware import load_preset
+from tests.unit.analytical_cases import (
+    GB10_BYTES,
+    GB10_SMS,
+    H800_BYTES,
+    HOPPER_SMS,
+    call,
+    group,
+    plain_kernel,
+    repeatable,
+    reuse,
+)
 
 reuses = st.builds(
     Reuse,
@@ -32,6 +42,7 @@ reuses = st.builds(
 )
 
 
+@repeatable
 @given(reuses)
 def test_passes_are_the_pairs_of_waves_and_groups(sizes: Reuse) -> None:
     """Tiles in order fill waves; every (wave, group) pair is a pass, and neighbours of a repeated one are counted."""
@@ -102,6 +113,7 @@ def test_waves_with_two_groups_read_again_below_the_edge() -> None:
     assert refetched_bytes("capacity", sizes._replace(groups=1)) == 0
 
 
+@repeatable
 @given(reuses, st.integers(1, 10**7))
 def test_more_capacity_or_less_kv_is_never_worse(sizes: Reuse, step: int) -> None:
     larger, longer = sizes._replace(l2_bytes=sizes.l2_bytes + step), sizes._replace(kv_bytes=sizes.kv_bytes + step)
@@ -110,6 +122,7 @@ def test_more_capacity_or_less_kv_is_never_worse(sizes: Reuse, step: int) -> Non
     assert refetched_bytes("capacity", larger, True) <= refetched_bytes("capacity", sizes, True)
 
 
+@repeatable
 @given(reuses)
 def test_sawtooth_is_never_worse_and_all_stay_within_all_passes(sizes: Reuse) -> None:
     cyclic, sawtooth = refetched_bytes("capacity", sizes), refetched_bytes("capacity", sizes, sawtooth=True)
@@ -136,6 +149,7 @@ def test_random_never_misses_what_fits() -> None:
     assert random_miss_ratio(np.array([0.1, 1.0, 2.0])).tolist() == [0, 0, pytest.approx(0.7968121, abs=1e-6)]
 
 
+@repeatable
 @given(st.lists(reuses, min_size=1, max_size=5), st.booleans())
 def test_arrays_equal_scalars(rows: list[Reuse], sawtooth: bool) -> None:
     columns = Reuse(*(np.array(column) for column in zip(*rows, strict=True)))

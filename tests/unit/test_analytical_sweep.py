@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from analytical_cases import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
-
 from simfa.analytical.sweep import Scalar, SweepPoint, load_sweep, pareto_front
 from simfa.analytical.sweep_backend import evaluate
 from simfa.analytical.sweep_run import finish, part_file, run_part
+
 from simfa.errors import AnalyticalError, HardwareError, SimfaError
+from tests.unit.analytical_cases import ROOT, repeatable
 
 EXAMPLE = ROOT / "config/sweeps/tensor_or_cache.toml"
 
@@ -77,6 +77,7 @@ def test_points_are_designs_times_the_grid(small: Path) -> None:
     assert list(sweep.points(range(5, 8))) == found[5:8]
 
 
+@repeatable
 @given(st.integers(1, 50))
 def test_parts_cover_every_point_once(parts: int) -> None:
     sweep = load_sweep(EXAMPLE)
@@ -84,6 +85,7 @@ def test_parts_cover_every_point_once(parts: int) -> None:
     assert [number for numbers in ranges for number in numbers] == list(range(sweep.size))
 
 
+@repeatable
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)), max_size=30))
 def test_the_front_holds_exactly_what_nothing_beats(values: list[tuple[int, ...]]) -> None:
     goals = ["min", "max", "min"]

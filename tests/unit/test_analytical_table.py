@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from analytical_cases import call, plain_kernel
-
 from simfa.analytical import traffic
 from simfa.analytical.machine import resolve
 from simfa.analytical.table import OUTPUT_COLUMNS, evaluate
 from simfa.analytical.table_files import price_table
+
 from simfa.errors import AnalyticalError, SimfaError
+from tests.unit.analytical_cases import call, plain_kernel
 
 HEADER = "batch,seqlen_q,seqlen_kv,group_size,num_kv_heads,head_dim"
 GPU = resolve("h800-sxm")
