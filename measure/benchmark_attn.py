@@ -20,7 +20,7 @@ RATE_ONLY = re.compile(r"\s*\w[\w .+-]*\s+fwd\s*:\s*[\d.]+\s*TFLOPs?/s", re.ASCI
 _PAIR = re.compile(r"(\w+)\s*=\s*([^\s,#]+)")
 _MS_EXPONENT = 6
 _REASON = "benchmark_attn.py prints a mean time per shape, no launches"
-_COUNTERS = "a benchmark has no counters; profile the kernel with ncu"
+_COUNTERS = "a benchmark has no counters; use ncu"
 
 
 def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
@@ -88,4 +88,6 @@ def _launch(
     return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
 
 
-_REASONS = dict.fromkeys(("kernel_demangled", "grid", "block", "cluster", "device", "stream", "start_ns"), _REASON)
+_REASONS = tuple(
+    (column, _REASON) for column in ("kernel_demangled", "grid", "block", "cluster", "device", "stream", "start_ns")
+)

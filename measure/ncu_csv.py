@@ -57,12 +57,13 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     tables: list[ncu_details.Table | ncu_raw.Table] = []
     pages: set[str] = set()
     for row in rows(lines(path, notes), ROW_START):
-        columns = None if row.cut else header_of(row.text)
+        starts = bool(ROW_START.match(row.text))
+        columns = None if starts or row.cut else header_of(row.text)
         if columns is not None:
             pages.add(page_of(columns))
             kind = ncu_raw.Table if page_of(columns) == "raw" else ncu_details.Table
             tables.append(kind(path, columns, notes, len(tables)))
-        elif tables and (ROW_START.match(row.text) or tables[-1].wants_units(row)):
+        elif tables and (starts or tables[-1].wants_units(row)):
             tables[-1].take(row)
         else:
             notes.skipped_lines += 1

@@ -4,8 +4,9 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
@@ -21,15 +22,24 @@ _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,}){4,}\s*$")
 _TITLED = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?\s*")
 # Spellings of the summary's columns, old and new.
 _MEAN, _MEDIAN = ("Avg", "Average"), ("Med", "Median")
+_SUMMARY = ("Total Time", "Instances", *_MEAN, *_MEDIAN, "GridXYZ", "BlockXYZ", "Name")
+_TRACE = ("Start", "Duration", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Device", "Strm", "Name")
 _DEVICE = re.compile(r"(?P<name>.*\S)\s*\((?P<number>\d{1,4})\)")
-_REASON = "an nsys stats table has no such column"
-_COUNTERS = "Nsight Systems records times, no counters; profile the kernel with ncu"
+_REASONS = (
+    *(
+        (column, "an nsys stats table has no such column")
+        for column in ("cluster", "grid", "block", "device", "stream")
+    ),
+    ("start_ns", "a summary has no start times"),
+    ("kernel_demangled", "the export has mangled names only"),
+)
+_COUNTERS = "a trace has no counters; use ncu"
 
 
 class Columns(NamedTuple):
-    """Where the columns of one table are, the unit of each, and whether it lists launches."""
+    """Where the columns that are read stand in one table, the unit of each, and whether it lists launches."""
 
-    at: dict[str, int]
+    used: tuple[tuple[str, int], ...]
     units: dict[str, str]
     width: int
     trace: bool
@@ -48,10 +58,14 @@ def columns_of(titles: list[str]) -> Columns | None:
         if name not in at:
             at[name], units[name] = position, unit
     if {"Start", "Duration", "GrdX", "BlkX", "Name"} <= at.keys():
-        return Columns(at, units, len(titles), True)
+        return _columns(at, units, len(titles), _TRACE)
     if {"Total Time", "Instances", "Name"} <= at.keys() and any(name in at for name in (*_MEAN, *_MEDIAN)):
-        return Columns(at, units, len(titles), False)
+        return _columns(at, units, len(titles), _SUMMARY)
     return None
+
+
+def _columns(at: dict[str, int], units: dict[str, str], width: int, names: tuple[str, ...]) -> Columns:
+    return Columns(tuple((name, at[name]) for name in names if name in at), units, width, names is _TRACE)
 
 
 def header_of(text: str) -> Columns | None:
@@ -140,7 +154,7 @@ def _row(
         why = "its quotes do not balance" if fields is None else f"{len(fields)} of {table.width} fields"
         notes.drop(place, "the file ends inside it" if cut else why)
         return None
-    cells = {name: fields[position].strip() for name, position in table.at.items()}
+    cells = {name: fields[position].strip() for name, position in table.used}
     if table.trace and not cells["GrdX"]:
         return None  # a copy or memset
     try:
@@ -156,17 +170,15 @@ def _row(
     source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{form}", "nsys")
     values |= {
         "kernel": name.function or None,
-        "kernel_demangled": None if name.mangled else cells["Name"] or None,
-        "kernel_mangled": cells["Name"] if name.mangled else None,
+        "kernel_demangled": None if name.mangled else name.full or None,
+        "kernel_mangled": name.full if name.mangled else None,
         "clock_control": "none",
         "cache_control": "none",
         "source_row": number,
         "flags": (*flags, *(("name_cut",) if name.cut else ())),
     }
     values.setdefault("launch_id", str(number))
-    reasons = {"cluster": _REASON, "grid": _REASON, "block": _REASON, "device": _REASON, "stream": _REASON}
-    reasons |= {"start_ns": "a summary has no start times", "kernel_demangled": "the export has mangled names only"}
-    return make_launch(source, values, reasons, _COUNTERS, stated=stated)
+    return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
 
 
 def _time(text: str, title: str, unit: str) -> Reading:
@@ -183,24 +195,39 @@ def _time(text: str, title: str, unit: str) -> Reading:
 
 
 def _duration(reading: Reading, counter: str) -> dict[str, object]:
-    values: dict[str, object] = {"duration_ns": plain(reading.value), "counters": {"duration_ns": counter}}
+    values: dict[str, object] = {"duration_ns": plain(reading.value), "counters": _counters(counter)}
     if reading.low != reading.high:
         values["quantisation"] = {"duration_ns": (plain(reading.low), plain(reading.high))}
     return values
 
 
+@lru_cache(maxsize=16)
+def _counters(title: str) -> dict[str, str]:
+    return {"duration_ns": title}
+
+
 def _trace(cells: dict[str, str], units: dict[str, str]) -> dict[str, object]:
     values = _duration(_time(cells["Duration"], "Duration", units["Duration"]), "Duration")
     values["start_ns"] = plain(_time(cells["Start"], "Start", units["Start"]).value)
-    for key, prefix in (("grid", "Grd"), ("block", "Blk")):
-        x, y, z = (integer(cells.get(f"{prefix}{axis}", "")) for axis in "XYZ")
-        values[key] = (x, y, z) if x is not None and y is not None and z is not None else None
-    if device := _DEVICE.fullmatch(cells.get("Device", "")):
-        values["gpu"], values["device"] = device["name"], int(device["number"])
+    values["grid"] = _sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
+    values["block"] = _sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
+    values["gpu"], values["device"] = _device(cells.get("Device", ""))
     if cells.get("CorrId"):
         values["launch_id"] = cells["CorrId"]
     values["stream"] = integer(cells.get("Strm", ""))
     return values
+
+
+@lru_cache(maxsize=4096)
+def _sizes(x: str, y: str, z: str) -> Extent | None:
+    sizes = (integer(x), integer(y), integer(z))
+    return cast(Extent, sizes) if None not in sizes else None
+
+
+@lru_cache(maxsize=64)
+def _device(text: str) -> tuple[str | None, int | None]:
+    found = _DEVICE.fullmatch(text)
+    return (found["name"], int(found["number"])) if found else (None, None)
 
 
 def _summary(cells: dict[str, str], units: dict[str, str], notes: Notes) -> dict[str, object]:

@@ -21,8 +21,10 @@ _TITLED = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?")
 _CELL = re.compile(r"(?P<number>[\d.,]+)\s*(?P<unit>[^\d\s.,]\S*)")
 _SUSPICIOUS_NS = 10**9
 _REASON = "nvbench prints mean times per configuration, no launches"
-_COUNTERS = "a benchmark has no counters; profile the kernel with ncu"
-_REASONS = dict.fromkeys(("kernel_demangled", "grid", "block", "cluster", "device", "stream", "start_ns"), _REASON)
+_COUNTERS = "a benchmark has no counters; use ncu"
+_REASONS = tuple(
+    (column, _REASON) for column in ("kernel_demangled", "grid", "block", "cluster", "device", "stream", "start_ns")
+)
 
 
 class Table(NamedTuple):
@@ -133,7 +135,7 @@ def _row(
             "source_row": line.number,
             "flags": ("benchmark", kind, f"mean_of={row['Samples'].rstrip('x') if kind == 'cold' else 'unknown'}"),
         }
-        yield make_launch(source, values, {"kernel": "the table has no title", **_REASONS}, _COUNTERS, stated=stated)
+        yield make_launch(source, values, (("kernel", "the table has no title"), *_REASONS), _COUNTERS, stated=stated)
 
 
 def _time(text: str, unit: str) -> Reading:

@@ -11,11 +11,17 @@
 
 namespace simfa {
 
-// Who gets a line: the TMA operation `op` of SM `owner`; `both` delivers it to both SMs (multicast).
+// Which SM of the pair a line goes to, seen from the one whose TMA engine asked for it.
+enum class Target : std::uint8_t { own, both, other };
+
+// Who gets a line: the TMA operation `op` of SM `owner`.
 struct Waiter {
     std::uint16_t op = 0;
     std::uint8_t owner = 0;
-    bool both = false;
+    Target target = Target::own;
+
+    // The SM whose read this is, for merging.
+    int reader() const { return target == Target::other ? owner ^ 1 : owner; }
 };
 
 // Keeps the pair's outstanding requests; an entry's number travels with the request and comes back with the answer.
@@ -58,11 +64,11 @@ class Lrc {
 
     // An outstanding (or held) read of `line` that `waiter` may join, or -1.
     int find(std::uint32_t line, const Waiter& waiter, Cycle now) {
-        if (!merging_ || waiter.both) return -1;
+        if (!merging_ || waiter.target == Target::both) return -1;
         if (!held_.empty()) expire(now);
         for (std::size_t i = slot_of(line); table_[i] != kEmpty; i = (i + 1) & (table_.size() - 1)) {
             const Entry& entry = entries_[table_[i]];
-            if (entry.line == line && entry.first.owner != waiter.owner && entry.waiters < max_merges_)
+            if (entry.line == line && entry.first.reader() != waiter.reader() && entry.waiters < max_merges_)
                 return table_[i];
         }
         return -1;
@@ -83,7 +89,7 @@ class Lrc {
     int open(std::uint32_t line, bool write, const Waiter& waiter) {
         const int index = free_.back();
         free_.pop_back();
-        entries_[index] = {line, 1, write, false, merging_ && !write && !waiter.both, waiter, {}};
+        entries_[index] = {line, 1, write, false, merging_ && !write && waiter.target != Target::both, waiter, {}};
         if (entries_[index].findable) insert(index);
         return index;
     }

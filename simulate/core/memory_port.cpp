@@ -64,8 +64,8 @@ void MemoryPort::answer(const Message& message, Cycle now) {
 }
 
 void MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
-    deliver(waiter.owner, waiter, false, now);
-    if (waiter.both) deliver(waiter.owner ^ 1, waiter, true, now);
+    if (waiter.target != Target::other) deliver(waiter.owner, waiter, false, now);
+    if (waiter.target != Target::own) deliver(waiter.owner ^ 1, waiter, true, now);
 }
 
 // Sends one line through the response port of SM `sm`: at once if the port is free, else in order.
@@ -94,7 +94,7 @@ void MemoryPort::run(Cycle now) {
         const Waiter waiter = ideal_.front().waiter;
         ideal_.pop();
         tma_[waiter.owner]->answer(waiter.op, false, now);
-        if (waiter.both) tma_[waiter.owner]->answer(waiter.op, true, now);
+        if (waiter.target == Target::both) tma_[waiter.owner]->answer(waiter.op, true, now);
     }
     for (Port& port : ports_) {
         while (!port.queue.empty() && port.queue.front().cycle == now) {

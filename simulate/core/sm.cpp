@@ -261,7 +261,8 @@ Sm::Outcome Sm::issue(int index, Cycle now) {
             }
             barriers_.expect(ring, fill);
             role.ready = now + (named ? config_.named_wait_cycles : config_.mbarrier_wait_cycles);
-            wake_fill(ring, fill, now);
+            // Who is woken by an issue takes part in the frontend from the next cycle on.
+            wake_fill(ring, fill, now, 1);
             break;
         }
         case Op::mb_wait:
@@ -396,36 +397,28 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
         corner[3] += role.tile.batch;
     }
     op.bytes = map.box_bytes();
-    const bool multicast = (instruction.flags & kMulticast) && instruction.op == Op::tma_tensor && peer() != nullptr;
     if (instruction.op == Op::tma_store) {
         op.kind = TmaOp::Kind::store;
         op.store_group = role.stores.open_index();
         role.stores.add();
-    }
-    if (multicast && config_.lrc_multicast) {
+    } else if ((instruction.flags & kMulticast) && peer() != nullptr) {
         op.multicast = true;
+        op.split = !config_.lrc_multicast && config_.ideal_latency_cycles == 0;
         corner[1] += cluster_rank() * map.box[1];
     }
-    if (multicast && !config_.lrc_multicast) {
-        // Without multicast each CTA of the pair loads both halves for itself.
-        TensorMap whole = map;
-        whole.box[1] *= 2;
-        op.bytes *= 2;
-        op.lines = BoxLines(whole, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
-    } else {
-        op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
-    }
+    op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
     tma_.issue(op, instruction.map, now);
 }
 
-void Sm::wake_fill(int ring, std::int64_t fill, Cycle now) {
+// Wakes who waits for a fill if it is complete, `least` cycles later or more.
+void Sm::wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least) {
     if (!barriers_.complete(ring, fill)) return;
     for (int i = 0; i < kernel_.roles; ++i) {
         Role& role = roles_[i];
         if (role.state == Role::State::blocked && role.wait == Role::Wait::fill && role.ring == ring &&
             role.wait_target == fill) {
             advance(role);
-            wake(role, now + config_.mbarrier_wake_cycles);
+            wake(role, now + std::max<Cycle>(least, config_.mbarrier_wake_cycles));
         }
     }
 }

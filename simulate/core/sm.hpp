@@ -130,7 +130,7 @@ class Sm {
     void block(Role& role, Role::Wait wait, Reason reason, int ring, std::int64_t target, std::int32_t count);
     void account(int index, Cycle now, Reason next);
     void end_role(int index, Cycle now);
-    void wake_fill(int ring, std::int64_t fill, Cycle now);
+    void wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least = 0);
     void refresh(Cycle now);
     Reason acquire_reason(int ring) const { return ring < 4 ? kAcquireReasons[ring] : Reason::acquire_other; }
     Reason fill_reason(int ring) const { return ring < 3 ? kFillReasons[ring] : Reason::wait_other; }

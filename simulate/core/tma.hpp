@@ -20,6 +20,9 @@ struct TmaOp {
     enum class Kind : std::uint8_t { load, store };
     Kind kind = Kind::load;
     bool multicast = false;
+    bool split = false;            // multicast is off: each line is requested once for either SM
+    bool second = false;           // of a split operation, `line` is still to be requested for the other SM
+    std::uint32_t line = 0;
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
     std::int64_t fill = 0;         // absolute fill of the ring (load)

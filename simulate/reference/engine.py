@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
-from simfa.isa import MNEMONICS
 from simfa.simulate.reference.check import check
 from simfa.simulate.reference.programs import fills_of_kinds, unroll
 from simfa.simulate.reference.result import ReferenceResult
@@ -126,6 +125,7 @@ class Engine:
             for ring, fills in self.fills_of_kind[tiles.known[thread.tile].kind].items():
                 thread.bases[ring] += fills
         thread.tile += 1
+        thread.ready = max(thread.ready, cycle)
         thread.tile_edge_due = thread.role >= 1
         binding = tiles.known[thread.tile]
         thread.coordinates = self._coordinates(binding)
@@ -196,6 +196,5 @@ def _reason(thread: Thread) -> str:
     if thread.computing:
         return "waits for the CUDA cores"
     if thread.has_instruction():
-        mnemonic = MNEMONICS[type(thread.steps[thread.position].instruction)]
-        return "waits for room in the WGMMA window" if mnemonic == "WGMMA" else f"is ready at cycle {thread.ready}"
+        return f"is ready at cycle {thread.ready}"
     return "waits for a tile"

@@ -1,5 +1,7 @@
 """Actions that belong to no dataflow: CUDA-core work, WGMMA groups, store groups, put anywhere into a role's order."""
 
+from typing import Literal
+
 from simfa.isa import (
     Affine,
     Bubbles,
@@ -60,7 +62,8 @@ def draw_bubbles(chooser: Chooser) -> Bubbles:
 
 def _wgmma(chooser: Chooser, role: int, slots: list[NamedSlot]) -> Action:
     """Return a WGMMA of one to four single ones, as SS or RS."""
-    mode = chooser.pick(["SS", "RS"])
+    modes: tuple[Literal["SS", "RS"], ...] = ("SS", "RS")
+    mode = chooser.pick(modes)
     n, count = chooser.pick([8, 16, 24, 64, 128]), chooser.pick([1, 2, 4])
     b = chooser.pick(slots)
     a = chooser.pick(slots) if mode == "SS" else None

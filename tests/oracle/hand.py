@@ -186,7 +186,7 @@ def store_wait(group: int = 0, outstanding: int = 0, read: bool = False) -> TmaW
 def wgmma(group: int = 0, count: int = 1, mode: str = "SS", n: int = 8) -> Wgmma:
     """Return m64n`n`k16, n/2 cycles of the bare pipe, reading fill 0 of ring K."""
     a = "A" if mode == "RS" else slot(0)
-    fields = {"d": "D", "m": 64, "n": n, "k": 16, "count": count, "mode": mode}
+    fields: dict[str, Any] = {"d": "D", "m": 64, "n": n, "k": 16, "count": count, "mode": mode}
     return Wgmma(**fields, a=a, b=slot(0), group=Affine(group))
 
 

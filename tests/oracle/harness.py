@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, Protocol
 
+from simfa.errors import SimulationError
 from simfa.simulate.reference import ReferenceResult, simulate
-
 from tests.oracle.cases import Case
 from tests.oracle.coverage import features_of
 
@@ -98,6 +98,14 @@ class Comparison:
         self.coverage.update(expected.paths)
         self.coverage.update(features_of(case.trace, case.hardware))
         if self.engine is not None:
-            found = differences(expected, self.engine(case))
+            found = self._differences(expected, case, self.engine)
             if found:
                 self.different.append(Difference(name, found))
+
+    @staticmethod
+    def _differences(expected: ReferenceResult, case: Case, engine: Engine) -> list[str]:
+        """Return how the engine's result differs; every case ends on the reference, so a hang is a difference."""
+        try:
+            return differences(expected, engine(case))
+        except SimulationError as error:
+            return [f"cycles: expected {expected.cycles}, got an error: {error}"]

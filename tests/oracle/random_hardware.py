@@ -50,7 +50,7 @@ def draw_hardware(chooser: Chooser) -> HardwareSpec:
             level_0_latency_cycles=pick([0, 1, 20]),
             launch_cycles=pick([0, 1, 7]),
             tensor_map_cycles=pick([0, 5]),
-            descriptor_cache_entries=pick([1, 2, 8]),
+            descriptor_cache_entries=pick([1, 2, 2, 3]),
             descriptor_miss_cycles=pick([0, 1, 25]),
             issue_gap_cycles=pick([0, 1, 6, 32]),
             issue_bytes_per_cycle=pick([line, 2 * line, 4 * line, line // 2, line // 4]),

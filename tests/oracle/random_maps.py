@@ -1,5 +1,7 @@
 """Random tensor maps, shapes and tile coordinates: rank 1-5, boxes that end out of range, unaligned short rows."""
 
+from typing import Literal
+
 from simfa.kernel import KernelSpec
 from simfa.trace import TensorMap, TileBinding
 from simfa.workload import AttentionShape
@@ -24,9 +26,11 @@ KERNEL = KernelSpec(
 def draw_map(chooser: Chooser, name: str, attention: bool, least_rank: int = 1) -> TensorMap:
     """Return a map whose whole box holds a few hundred bytes; `attention` allows the origins of a shape's tiles."""
     integer, pick = chooser.integer, chooser.pick
-    origin = pick(["none", "query", "kv"]) if attention else "none"
+    origins: tuple[Literal["none", "query", "kv"], ...] = ("none", "query", "kv")
+    origin = pick(origins) if attention else "none"
     rank = integer(max(least_rank, 1 if origin == "none" else 4), 5)
-    element_bytes = pick([2, 1, 4, 8])
+    sizes: tuple[Literal[2, 1, 4, 8], ...] = (2, 1, 4, 8)
+    element_bytes = pick(sizes)
     row = pick([5, 16, 32, 100, 128, 200]) // element_bytes or 1
     dims, box, strides = [], [], []
     for dimension in range(rank):

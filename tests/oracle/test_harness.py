@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from simfa.simulate.reference import ReferenceResult
 
+from simfa.errors import SimulationError
+from simfa.simulate.reference import ReferenceResult
 from tests.oracle import long_run
 from tests.oracle.cases import Case, seeded_case
 from tests.oracle.harness import differences, run_reference
@@ -68,6 +69,15 @@ def test_a_long_run_fails_on_a_difference(monkeypatch, capsys):
     assert "seed 9 case 1\n" not in output
     assert "3 programs" in output
     assert "3 differ" in output
+
+
+def test_a_hang_is_a_difference(monkeypatch, capsys):
+    def hang(case: Case) -> ReferenceResult:
+        raise SimulationError("stuck")
+
+    monkeypatch.setattr(long_run, "run_core", hang)
+    assert long_run.main(["--programs", "1", "--seed", "9"]) == 1
+    assert "got an error: stuck" in capsys.readouterr().out
 
 
 def test_a_long_run_fails_on_lacking_coverage(capsys):

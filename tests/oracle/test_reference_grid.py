@@ -126,8 +126,8 @@ def test_a_tile_may_begin_in_the_cycle_of_the_answer():
 
 
 def test_a_tile_begins_when_its_role_is_ready_even_if_its_first_instruction_issues_later():
-    # GTO leaves the slot to role 1 from 1 on. Role 0 is ready at 3 and begins its second tile then (asked for at 0, there
-    # at 3); it asks for a third, though its first instruction has to wait until role 1 is through.
+    # GTO leaves the slot to role 1 from 1 on. Role 0 is ready at 3 and begins its second tile then (asked for at 0,
+    # there at 3); it asks for a third, though its first instruction has to wait until role 1 is through.
     hardware = bare(sm__scheduler="gto", grid__tile_fetch_cycles=3)
     result = run(trace_of([work(3)], [nothing()] * 4, queue=2), hardware)
     assert issued(result, 1) == [1, 2, 3, 4, 5, 6, 7, 8]

@@ -8,10 +8,10 @@ from math import ceil
 
 import msgspec
 import pytest
-from simfa.simulate.reference import ReferenceResult
-from simfa.simulate.reference.engine import Engine
 
 from simfa.isa import Bubbles, Instruction
+from simfa.simulate.reference import ReferenceResult
+from simfa.simulate.reference.engine import Engine
 from simfa.trace import Trace
 from simfa.units import ns_to_cycles
 from tests.oracle.cases import Case, seeded_case
@@ -40,7 +40,7 @@ def _launch(case: Case) -> int:
 def test_each_role_issues_its_programs_in_order(index):
     case, result = _case(index)
     for (cta, role), issues in result.issues.items():
-        expected = [(step.program, step.index) for step in executed(case.trace, cta, role)]
+        expected = [(step.program, step.flat_index) for step in executed(case.trace, cta, role)]
         assert [issue[1:] for issue in issues] == expected
 
 

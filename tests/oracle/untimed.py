@@ -13,7 +13,7 @@ class Executed(NamedTuple):
     """One instruction slot: its program, its index in the text, and its operands' place."""
 
     program: str
-    index: int
+    flat_index: int
     instruction: Instruction
     iteration: int
     tile: TileBinding | None
