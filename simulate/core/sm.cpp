@@ -149,16 +149,11 @@ void Sm::account(int index, Cycle now, Reason next) {
 
 void Sm::close_accounts(Cycle end) {
     if (!has_cta_) return;
-    for (int i = 0; i < kernel_.roles; ++i) {
-        Role& role = roles_[i];
-        const Cycle now = std::max(end, role.accounted);
-        stats_.stalls[i][static_cast<int>(role.reason)] += now - role.accounted;
-        timeline_.add(index_, i, static_cast<int>(role.reason), role.accounted, now, role.tiles - 1);
-        role.accounted = now;
-    }
-    stats_.tensor_busy_cycles += tensor_core_.busy_cycles();
-    stats_.tensor_drain_cycles += tensor_core_.drain_cycles();
-    stats_.cuda_busy_cycles += cuda_core_.busy_cycles();
+    for (int i = 0; i < kernel_.roles; ++i) account(i, end, roles_[i].reason);
+    tma_.close_accounts(end);
+    stats_.tensor_busy_cycles += tensor_core_.busy_cycles(end);
+    stats_.tensor_drain_cycles += tensor_core_.drain_cycles(end);
+    stats_.cuda_busy_cycles += cuda_core_.busy_cycles(end);
 }
 
 void Sm::run_cuda_core(Cycle now) {

@@ -45,8 +45,8 @@ struct Role {
     std::int32_t program = 0;
     std::int32_t iteration = 0;
     std::int32_t wgmmas_left = 0;  // of the WGMMA at `pc`
-    std::int64_t tiles = 0;             // tiles begun; -1 in the prologue
-    bool edge_due = false;              // the edge of the last tile is not paid yet
+    std::int64_t tiles = 0;        // tiles begun; -1 in the prologue
+    bool edge_due = false;         // the edge of the last tile is not paid yet
     const TileKind* kind = nullptr;
     Tile tile;
     Cycle ready = 0;

@@ -20,8 +20,8 @@ struct TmaOp {
     enum class Kind : std::uint8_t { load, store };
     Kind kind = Kind::load;
     bool multicast = false;
-    bool split = false;            // multicast is off: each line is requested once for either SM
-    bool second = false;           // of a split operation, `line` is still to be requested for the other SM
+    bool split = false;   // multicast is off: each line is requested once for either SM
+    bool second = false;  // of a split operation, `line` is still to be requested for the other SM
     std::uint32_t line = 0;
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
@@ -56,6 +56,13 @@ class TmaEngine {
         if (blocked_ && next_ > now) next_ = now;
     }
 
+    // Counts the cycles up to `end` in which a line is held back.
+    void close_accounts(Cycle end) {
+        if (!blocked_) return;
+        stats_.tma_limit_cycles += end - blocked_since_;
+        blocked_since_ = end;
+    }
+
     // First cycle at which `run` has something to do.
     Cycle next() const { return next_; }
     int in_flight() const { return in_flight_; }
@@ -63,6 +70,8 @@ class TmaEngine {
     const TmaOp& op(std::uint16_t index) const { return ops_[index]; }
 
   private:
+    static constexpr std::size_t kMaxOps = 65536;  // their numbers have 16 bits
+
     std::uint16_t front() const { return queue_[queue_head_]; }
     void pop();
     void finish(std::uint16_t index, int which, Cycle now);
@@ -84,9 +93,9 @@ class TmaEngine {
     bool blocked_ = false;
     Cycle blocked_since_ = 0;
     Cycle last_start_ = -(Cycle{1} << 40);  // of the last operation: long ago
-    Cycle pace_cycle_ = -1;       // the next line may go out from here on
-    Cycle pace_start_ = -1;       // cycle of the last line ...
-    std::int32_t pace_used_ = 0;  // ... and so many went out in it
+    Cycle pace_cycle_ = -1;                 // the next line may go out from here on
+    Cycle pace_start_ = -1;                 // cycle of the last line ...
+    std::int32_t pace_used_ = 0;            // ... and so many went out in it
     std::int32_t in_flight_ = 0;
     Cycle next_ = kNever;
 };
