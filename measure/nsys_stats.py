@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
 from simfa.measure.csv_lines import rows, split
-from simfa.measure.launch import Extent, Launch, Source, Stated, make_launch
-from simfa.measure.ncu_launch import extent, integer
+from simfa.measure.extents import extent, integer, sizes
+from simfa.measure.launch import Launch, Source, Stated, make_launch
 from simfa.measure.opening import Notes, lines
 from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME, UNITS
@@ -123,13 +123,9 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     if summaries and traces:
         notes.warn("has a launch trace and a kernel summary; the trace is taken")
     if not traces and not summaries:
-        seen = (
-            "its kernel table has no whole row"
-            if forms
-            else "it has no kernel table (API and memory tables are no GPU work)"
-        )
+        seen = "whole row in its kernel table" if forms else "kernel table (API and memory tables are no GPU work)"
         raise MeasureError(
-            f"{path}: {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
+            f"{path}: has no {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
             "`nsys stats --report cuda_gpu_trace --format csv --output . REPORT.nsys-rep`"
         )
     yield from sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
@@ -211,19 +207,13 @@ def _counters(title: str) -> dict[str, str]:
 def _trace(cells: dict[str, str], units: dict[str, str]) -> dict[str, object]:
     values = _duration(_time(cells["Duration"], "Duration", units["Duration"]), "Duration")
     values["start_ns"] = plain(_time(cells["Start"], "Start", units["Start"]).value)
-    values["grid"] = _sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
-    values["block"] = _sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
+    values["grid"] = sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
+    values["block"] = sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
     values["gpu"], values["device"] = _device(cells.get("Device", ""))
     if cells.get("CorrId"):
         values["launch_id"] = cells["CorrId"]
     values["stream"] = integer(cells.get("Strm", ""))
     return values
-
-
-@lru_cache(maxsize=4096)
-def _sizes(x: str, y: str, z: str) -> Extent | None:
-    sizes = (integer(x), integer(y), integer(z))
-    return cast(Extent, sizes) if None not in sizes else None
 
 
 @lru_cache(maxsize=64)
@@ -248,9 +238,5 @@ def _summary(cells: dict[str, str], units: dict[str, str], notes: Notes) -> dict
     values = _duration(reading, title)
     values["flags"] = ("summary", f"{kind}_of={int(count)}")
     for key, name in (("grid", "GridXYZ"), ("block", "BlockXYZ")):
-        values[key] = _extent(cells.get(name, ""))
+        values[key] = extent(cells.get(name, ""))
     return values
-
-
-def _extent(text: str) -> Extent | None:
-    return extent(text) if text else None
