@@ -57,9 +57,20 @@ class Cause(msgspec.Struct, frozen=True):
         """The group the reason is drawn in."""
         return REASONS[self.reason].group
 
+
+class Finding(msgspec.Struct, frozen=True):
+    """One reason over the roles that meet it, largest share first."""
+
+    reason: str
+    causes: tuple[Cause, ...]
+
     def sentence(self) -> str:
-        """Return the cause as a sentence with its share."""
-        return f"{self.role} spends {self.share:.1%} of its cycles {REASONS[self.reason].means}."
+        """Return the finding as a sentence with the share of each role."""
+        means = REASONS[self.reason].means
+        if len(self.causes) == 1:
+            return f"{self.causes[0].role} spends {self.causes[0].share:.1%} of its cycles {means}."
+        *first, last = [f"{cause.role} {cause.share:.1%}" for cause in self.causes]
+        return f"{', '.join(first)} and {last} of their cycles are spent {means}."
 
 
 def causes(stats: RunStats) -> dict[str, list[Cause]]:
@@ -81,14 +92,22 @@ def causes(stats: RunStats) -> dict[str, list[Cause]]:
     return result
 
 
-def top_causes(stats: RunStats, count: int = 3) -> list[Cause]:
-    """Return the `count` largest causes of all roles in which something else could have been done.
+def findings(stats: RunStats, count: int = 3) -> list[Finding]:
+    """Return the `count` reasons with the largest share in any role; roles below a tenth of that share are not named.
 
     Being launched or finished is the grid's doing and issuing is work, so those are left out.
     """
-    every = [cause for role in causes(stats).values() for cause in role]
-    waits = [cause for cause in every if cause.group not in ("issue", "grid")]
-    return sorted(waits, key=lambda cause: (-cause.share, cause.role, cause.reason))[:count]
+    by_reason: dict[str, list[Cause]] = {}
+    for found in causes(stats).values():
+        for cause in found:
+            if cause.group not in ("issue", "grid"):
+                by_reason.setdefault(cause.reason, []).append(cause)
+    result = []
+    for reason, found in by_reason.items():
+        largest = max(cause.share for cause in found)
+        named = [cause for cause in found if cause.share >= largest / 10]
+        result.append(Finding(reason, tuple(sorted(named, key=lambda cause: (-cause.share, cause.role)))))
+    return sorted(result, key=lambda finding: (-finding.causes[0].share, finding.reason))[:count]
 
 
 def group_shares(reasons: list[Cause]) -> dict[str, float]:
