@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from simfa.analytical.attention import Attention
 from simfa.analytical.machine import Machine, resolve
+
 from simfa.errors import AnalyticalError
 from simfa.hardware import Preset
 from simfa.workload import AttentionShape
@@ -94,7 +95,9 @@ def _genz_library() -> _Genz:
     except importlib.metadata.PackageNotFoundError as error:
         raise AnalyticalError("GenZ is not installed; pip install 'simfa[baselines]'") from error
     if version != GENZ_VERSION:
-        raise AnalyticalError(f"genz-llm {version} is installed; the adapter is for {GENZ_VERSION} (fields were renamed)")
+        raise AnalyticalError(
+            f"genz-llm {version} is installed; the adapter is for {GENZ_VERSION} (fields were renamed)"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import GenZ

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-
 from simfa.analytical.attention import Attention
 from simfa.analytical.bounds import Bounds, busiest_sm_scores, latency_bounds
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.lru import simulate_lru
 from simfa.analytical.machine import Machine, resolve
 from simfa.analytical.masked import masked_refetched_bytes
-from simfa.analytical.reuse import POLICIES, Reuse, fits, lockstep_passes, refetched_bytes
+from simfa.analytical.policies import POLICIES
+from simfa.analytical.reuse import Reuse, fits, lockstep_passes, refetched_bytes
+
 from simfa.errors import AnalyticalError
 from simfa.hardware import Preset
 from simfa.kernel import ceil_div
@@ -23,8 +24,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 
     `l2_bytes` is what SMs ask for (Eq. 2); `l2_request_bytes` what reaches L2 after multicast. `dram_realistic_bytes`
     and `l2_to_dram_ratio` are Eq. 6 and 7, absent under a mask; `dram_bytes` and `l2_to_dram_ratio_regime` are the
-    policy's. `kv_passes` is how often waves read a K/V head, on average (absent under a mask). `dirty_bytes`: O left in L2 at the end,
-    known under `lru` only.
+    policy's. `kv_passes` is how often waves read a K/V head, on average (absent under a mask). `dirty_bytes`: O left in
+    L2 at the end, known under `lru` only; what a profiler sees written is `profiled_write_bytes`.
     """
 
     gpu: str
@@ -216,6 +217,11 @@ def policy_span(
         except AnalyticalError:
             continue
     return answers
+
+
+def profiled_write_bytes(output_bytes: int, dirty_bytes: int) -> int:
+    """Return DRAM writes that a profiler counts when the kernel starts cold and L2 is not flushed at its end."""
+    return max(0, output_bytes - dirty_bytes)
 
 
 class BatchTraffic(msgspec.Struct, frozen=True, kw_only=True):

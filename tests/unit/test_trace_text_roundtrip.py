@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trace_strategies import any_traces, valid_traces
 
 from simfa import isa
 from simfa.errors import TraceError
@@ -16,6 +15,7 @@ from simfa.trace import Program, Ring, TileKind, Trace
 from simfa.trace_operands import DECLARATIONS, INSTRUCTIONS, format_affine, parse_affine
 from simfa.trace_places import flat_instructions
 from simfa.trace_text import format_trace, parse_trace, read_trace, write_trace
+from tests.unit.trace_strategies import any_traces, valid_traces
 
 
 @settings(max_examples=60, deadline=None)

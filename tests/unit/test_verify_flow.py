@@ -7,8 +7,6 @@ import msgspec
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from trace_strategies import valid_traces
-from trace_walker import RaceError, StuckError, walk
 
 from simfa import isa
 from simfa.errors import TraceError
@@ -20,6 +18,8 @@ from simfa.translate.compress import expand
 from simfa.translate.trace_builder import trace_from_kernel
 from simfa.verify import verify
 from simfa.workload import AttentionShape
+from tests.unit.trace_strategies import valid_traces
+from tests.unit.trace_walker import RaceError, StuckError, walk
 
 
 @settings(max_examples=60, deadline=None)
