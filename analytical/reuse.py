@@ -166,7 +166,10 @@ def random_miss_ratio(pressure: Any) -> Any:
         # Newton from above converges monotonically: m + exp(-m x) - 1 is convex.
         decay = np.exp(-miss * x)
         slope = 1.0 - x * decay
-        miss = miss - np.where(slope > 0, (miss + decay - 1.0) / np.where(slope > 0, slope, 1.0), 0.0)
+        step = np.where(slope > 0, (miss + decay - 1.0) / np.where(slope > 0, slope, 1.0), 0.0)
+        miss = miss - step
+        if np.max(step, initial=0.0) < 1e-15:
+            break
     return np.where(x > 1.0, np.clip(miss, 0.0, 1.0), 0.0)
 
 
