@@ -86,6 +86,7 @@ class _Reader:
             found = ", ".join(f"role {role}: {length}" for role, length in enumerate(lengths))
             raise LogError(f"block {block}: its roles logged different numbers of tiles ({found}); capture again")
         self.cut += max(lengths) - min(lengths)
+        coordinates = self._coordinates(block, roles, min(lengths))
         if min(lengths) == 0:
             return ()
         prologue = tuple(role.prologue for role in roles)
@@ -93,7 +94,6 @@ class _Reader:
             self.prologue = prologue
         elif any(not np.array_equal(*pair) for pair in zip(prologue, self.prologue, strict=True)):
             raise LogError(f"block {block}: starts with other barrier events than the blocks before it; capture again")
-        coordinates = self._coordinates(block, roles, min(lengths))
         return tuple(
             self._tile(block, position, [role.tiles[position] for role in roles], coordinates)
             for position in range(min(lengths))

@@ -265,6 +265,18 @@ def test_a_truncated_log_gives_its_whole_tiles(level: int) -> None:
     assert translate_log(cut, truncated=True).trace.schedule == translate_log(log).trace.schedule
 
 
+def test_a_cta_that_logged_nothing_is_not_taken_for_an_idle_one() -> None:
+    log = log_of(shape_of())
+    silent = Edited(log, lambda header, records: records[:0] if header["block"] == 3 else records)
+    with pytest.raises(LogError, match="block 3: 0 tiles logged; the static schedule of 4 CTAs gives it 3"):
+        translate_log(silent)
+    absent = Edited(log, lambda header, records: records)
+    absent.rows = log.rows[log.rows["block"] < 2]
+    with pytest.raises(LogError, match="6 of 12 tiles are in the log, so it cannot be replayed; use --schedule model"):
+        translate_log(absent, schedule="replay")
+    assert translate_log(absent).borrowed_tiles == 6
+
+
 def test_a_cta_whose_last_rows_are_cut_off_has_no_whole_tile() -> None:
     log = log_of(shape_of())
     cut = Edited(log, lambda header, records: records)
