@@ -1,4 +1,4 @@
-"""What the closed forms can price: one attention call, wider than `AttentionShape`, and the amounts that follow from it.
+"""What the closed forms can price: one attention call, wider than `AttentionShape`, and the amounts that follow.
 
 `AttentionShape` has one head dimension and one precision; here V and O may differ from Q and K, K and V may be one
 latent (MLA), a window may limit what a row sees, and every tensor has its own element size.

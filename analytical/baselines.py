@@ -94,7 +94,9 @@ def _genz_library() -> _Genz:
     except importlib.metadata.PackageNotFoundError as error:
         raise AnalyticalError("GenZ is not installed; pip install 'simfa[baselines]'") from error
     if version != GENZ_VERSION:
-        raise AnalyticalError(f"genz-llm {version} is installed; the adapter is for {GENZ_VERSION} (fields were renamed)")
+        raise AnalyticalError(
+            f"genz-llm {version} is installed; the adapter is for {GENZ_VERSION} (fields were renamed)"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import GenZ

@@ -1,4 +1,4 @@
-"""The kernel as the closed forms see it: tile, residency, tile order, packing; and how many K/V rows each tile reads."""
+"""The kernel as the closed forms see it: tile, residency, tile order, packing; and the K/V rows that tiles read."""
 
 from typing import Literal
 
@@ -104,8 +104,10 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return 2 * self.sequences(attention) * scores * (attention.head_dim + attention.value_dim)
 
 
-def fa3_kernel(attention: Attention, version: str = "latest") -> Kernel:
+def fa3_kernel(attention: Attention, version: str = "latest", splits: int = 1) -> Kernel:
     """Return FA3's kernel for a call: tile, cluster and order of `kernel_for`, packing by FA3's rule.
+
+    Split K/V runs one tile a CTA, without clusters, with query heads packed.
 
     Raises `AnalyticalError` for a head dimension FA3 has no tile for here; a kernel of one's own takes any.
     """
@@ -129,13 +131,16 @@ def fa3_kernel(attention: Attention, version: str = "latest") -> Kernel:
         name=f"fa3-{version}",
         tile_m=spec.tile_m,
         tile_n=_FP8_TILE_N[attention.head_dim] if fp8 else spec.tile_n,
-        cluster=1 if fp8 else spec.cluster,
-        schedule=_schedule(spec),
-        pack_gqa=packs_gqa(attention, spec.tile_m),
+        cluster=1 if fp8 or splits > 1 else spec.cluster,
+        schedule=_schedule(spec, splits),
+        pack_gqa=packs_gqa(attention, spec.tile_m, splits),
+        splits=splits,
     )
 
 
-def _schedule(spec: KernelSpec) -> Schedule:
+def _schedule(spec: KernelSpec, splits: int) -> Schedule:
+    if splits > 1:
+        return "single_tile"
     return "static" if spec.schedule == "static" else "lpt_l2_sections"
 
 
@@ -153,9 +158,10 @@ def packs_gqa(attention: Attention, tile_m: int, splits: int = 1) -> bool:
     return rows * packed_tiles * 100 < _PACK_GAIN_PERCENT * packed * plain_tiles
 
 
-def cutile_kernel(attention: Attention) -> Kernel:
+def cutile_kernel(attention: Attention, splits: int = 1) -> Kernel:
     """Return the cuTile kernel of the paper's GB10 runs: T_M 64, T_N 32 (section 6.1), one CTA an SM.
 
     One CTA an SM follows from 370 M missed sectors (`data/measured/traffic_measured.csv`); two would give 193 M.
     """
-    return Kernel(name="cutile", tile_m=64, tile_n=32, schedule="single_tile" if attention.causal else "static")
+    schedule: Schedule = "single_tile" if attention.causal or splits > 1 else "static"
+    return Kernel(name="cutile", tile_m=64, tile_n=32, schedule=schedule, splits=splits)

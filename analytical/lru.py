@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
     group: int
     m_block: int
-    count: int
+    tiles: int
     unit: int
 
 
@@ -140,7 +140,7 @@ class _Machine:
 
     def start(self, run: Run) -> int:
         """Give free places tiles of `run`; return how many tiles are left of it."""
-        left = run.count
+        left = run.tiles
         first_row, last_row = self.kernel.kv_range(self.attention, run.m_block)
         first, last = first_row // self.granule_rows, ceil_div(last_row, self.granule_rows)
         while left and self.free:
@@ -276,4 +276,4 @@ def _run_tiles(machine: _Machine, run: Run, wave: int | None) -> None:
             if repeats > 0 and len(history) > 3 and len(set(history[-3:])) == 1:
                 machine.misses[run.unit] = machine.misses.get(run.unit, 0) + repeats * history[-1]
                 left -= repeats * wave
-        run = run._replace(count=left)
+        run = run._replace(tiles=left)

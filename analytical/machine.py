@@ -1,11 +1,14 @@
 """The GPU as the closed forms see it: concurrency, rates and capacities, in SI units, from a hardware preset."""
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel, cutile_kernel, fa3_kernel
+from simfa.errors import AnalyticalError
 from simfa.hardware import HardwareSpec, Preset, load_preset
 
 
@@ -33,9 +36,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         """Return the L2 bytes that `policy` compares the working set with."""
         return self.paper_l2_bytes if policy == "paper" else self.effective_l2_bytes
 
-    def default_kernel(self, attention: Attention) -> Kernel:
+    def default_kernel(self, attention: Attention, splits: int = 1) -> Kernel:
         """Return the kernel the preset assumes for a call."""
-        return fa3_kernel(attention) if self.kernel == "fa3" else cutile_kernel(attention)
+        if self.kernel == "fa3":
+            return fa3_kernel(attention, splits=splits)
+        return cutile_kernel(attention, splits)
 
 
 def machine_of(spec: HardwareSpec, name: str) -> Machine:
@@ -70,3 +75,21 @@ def resolve(gpu: str | Preset | Machine) -> Machine:
     if gpu.endswith(".toml"):
         return machine_of(load_preset(gpu).spec, gpu)
     return _shipped(gpu)
+
+
+def kernel_with(machine: Machine, attention: Attention, changes: Mapping[str, Any]) -> Kernel:
+    """Return the machine's kernel for a call with fields changed; with both tile sizes given, one of one's own.
+
+    Raises `AnalyticalError` for unknown fields and wrong values.
+    """
+    if {"tile_m", "tile_n"} <= changes.keys():
+        fields: dict[str, Any] = {"name": "custom"}
+    else:
+        splits = changes.get("splits", 1)
+        fields = msgspec.structs.asdict(machine.default_kernel(attention, splits if isinstance(splits, int) else 1))
+        if changes.keys() - {"splits"}:
+            fields["name"] = f"{fields['name']}, changed"
+    try:
+        return msgspec.convert(fields | dict(changes), Kernel)
+    except msgspec.ValidationError as error:
+        raise AnalyticalError(f"kernel {str(error).replace('$.', '')}") from error

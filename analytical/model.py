@@ -11,7 +11,8 @@ from simfa.analytical.kernels import Kernel
 from simfa.analytical.lru import simulate_lru
 from simfa.analytical.machine import Machine, resolve
 from simfa.analytical.masked import masked_refetched_bytes
-from simfa.analytical.reuse import POLICIES, Reuse, fits, lockstep_passes, refetched_bytes
+from simfa.analytical.policies import POLICIES
+from simfa.analytical.reuse import Reuse, fits, lockstep_passes, refetched_bytes
 from simfa.errors import AnalyticalError
 from simfa.hardware import Preset
 from simfa.kernel import ceil_div
@@ -23,8 +24,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 
     `l2_bytes` is what SMs ask for (Eq. 2); `l2_request_bytes` what reaches L2 after multicast. `dram_realistic_bytes`
     and `l2_to_dram_ratio` are Eq. 6 and 7, absent under a mask; `dram_bytes` and `l2_to_dram_ratio_regime` are the
-    policy's. `kv_passes` is how often waves read a K/V head, on average (absent under a mask). `dirty_bytes`: O left in L2 at the end,
-    known under `lru` only.
+    policy's. `kv_passes` is how often waves read a K/V head, on average (absent under a mask). `dirty_bytes`: O left in
+    L2 at the end, known under `lru` only; what a profiler sees written is `profiled_write_bytes`.
     """
 
     gpu: str
@@ -37,6 +38,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     l2_request_bytes: int
     kv_head_bytes: int
     effective_l2_bytes: int
+    concurrent_ctas: int
     l2_fits: bool
     waves: int
     kv_passes: float | None
@@ -84,7 +86,7 @@ def traffic(
     wave_count = ceil_div(reuse.group_tiles, reuse.concurrent)
     masked = is_masked(attention)
     realistic = None if masked else ideal + attention.kv_bytes * (wave_count - 1)
-    ok = fits(policy, reuse) if policy != "lru" and not masked else refetched == 0
+    ok = refetched == 0 if masked else fits(policy, reuse)
     bounds = latency_bounds(
         machine,
         busiest_sm_scores(attention, kernel, machine.sm_count),
@@ -103,6 +105,7 @@ def traffic(
         l2_request_bytes=l2_requests,
         kv_head_bytes=attention.kv_group_bytes,
         effective_l2_bytes=reuse.l2_bytes,
+        concurrent_ctas=reuse.concurrent,
         l2_fits=bool(ok),
         waves=wave_count,
         kv_passes=None if masked else lockstep_passes(reuse).total / reuse.groups,
@@ -216,6 +219,11 @@ def policy_span(
         except AnalyticalError:
             continue
     return answers
+
+
+def profiled_write_bytes(output_bytes: int, dirty_bytes: int) -> int:
+    """Return DRAM writes that a profiler counts when the kernel starts cold and L2 is not flushed at its end."""
+    return max(0, output_bytes - dirty_bytes)
 
 
 class BatchTraffic(msgspec.Struct, frozen=True, kw_only=True):

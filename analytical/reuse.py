@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simfa.analytical.equations import Whole, ceil_quotient, l2_fits
+from simfa.analytical.policies import CLOSED_POLICIES
 from simfa.errors import AnalyticalError
-
-# Policies with a closed form, in the order of their tables; `lru` is a simulation (`simfa.analytical.lru`).
-CLOSED_POLICIES = ("paper", "capacity", "random")
-POLICIES = ("paper", "capacity", "lru", "random")
 
 _INT64_SAFE = 2.0**62
 
@@ -62,8 +59,13 @@ def lockstep_passes(reuse: Reuse) -> Passes:
     divisor = np.gcd(tiles, places) if isinstance(waves, np.ndarray) else math.gcd(tiles, places)
     inside = (groups - 1) - (groups - 1) * divisor // places
     repeated = waves + inside - groups
-    between = _clip(2 * inside - repeated, 0, repeated)
-    alone = _clip(repeated - 2 * inside, 0, repeated)
+    # Every boundary inside a wave has a repeated pass on either side. Groups shorter than a wave repeat only between
+    # two boundaries; groups of two waves and more never do. In between, the last group can end in a wave of its own.
+    start = (groups - 1) * tiles % places
+    last = ceil_quotient(start + tiles, places) - 1 - _choose(start > 0, 1 + 0 * start, 0 * start)
+    medium = (tiles < 2 * places) & (groups > 1)
+    alone = _choose(tiles < places, 0 * repeated, _choose(medium, last, repeated - 2 * inside))
+    between = _choose(tiles < places, repeated, _choose(medium, 2 * inside - repeated + last, 0 * repeated))
     # Waves begin at every multiple of the divisor inside a group: 1 + (N - divisor) / T groups a wave, at least 2
     # where a group is longer than a wave, as `between` needs a boundary in both waves.
     short = tiles < places

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from simfa import __version__
 from simfa.errors import AnalyticalError
+from simfa.hardware import load_preset
 
 Scalar: TypeAlias = bool | int | float | str
 
@@ -23,7 +24,7 @@ Scalar: TypeAlias = bool | int | float | str
 class SweepPoint(NamedTuple):
     """One point: its number in the sweep, and its fields."""
 
-    index: int
+    number: int
     fields: dict[str, Scalar]
 
 
@@ -88,14 +89,13 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
 
     def points(self, numbers: range) -> Iterator[SweepPoint]:
         """Yield points by number; the last axis varies fastest, designs slowest."""
-        axes = list(self.axes.items())
         for number in numbers:
-            fields: dict[str, Scalar] = {}
+            chosen: dict[str, Scalar] = {}
             rest = number
-            for name, values in reversed(axes):
-                rest, choice = divmod(rest, len(values))
-                fields[name] = values[choice]
-            yield SweepPoint(number, self.fixed | self.designs[rest] | fields)
+            for name in reversed(self.axes):
+                rest, choice = divmod(rest, len(self.axes[name]))
+                chosen[name] = self.axes[name][choice]
+            yield SweepPoint(number, self.fixed | self.designs[rest] | dict(reversed(chosen.items())))
 
 
 def load_sweep(path: Path) -> Sweep:
@@ -137,8 +137,16 @@ def load_sweep(path: Path) -> Sweep:
         objectives=file.objectives,
         group_by=file.group_by,
         points_per_part=file.points_per_part,
-        digest=hashlib.sha256(__version__.encode() + b"\0" + text).hexdigest(),
+        digest=_digest(
+            text, {str(table.get("gpu", "h100-sxm")) for table in (fixed, *designs)} | set(axes.get("gpu", []))
+        ),
     )
+
+
+def _digest(text: bytes, gpus: set[str]) -> str:
+    """Return a digest of what results depend on: the file, the tool's version and the values of the presets named."""
+    presets = "".join(load_preset(gpu).spec.sha256() for gpu in sorted(gpus))
+    return hashlib.sha256(b"\0".join([__version__.encode(), presets.encode(), text])).hexdigest()
 
 
 def _flat(path: Path, table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -3,23 +3,47 @@
 import difflib
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import click
 import msgspec
 
 from simfa.analytical.attention import Attention
 from simfa.analytical.baselines import ideal_cache
 from simfa.analytical.kernels import Kernel
-from simfa.analytical.machine import Machine, machine_of
+from simfa.analytical.machine import Machine, kernel_with, machine_of
 from simfa.analytical.model import traffic
 from simfa.analytical.sweep import Scalar, SweepPoint
 from simfa.errors import AnalyticalError
 from simfa.hardware import load_preset
 from simfa.options import shape_from_flags
 
+
+class _Workload(msgspec.Struct, forbid_unknown_fields=True):
+    """Fields `workload.*`: the SHAPE flags, then what `Attention` adds to a plain shape."""
+
+    model: str | None = None
+    seqlen: int | None = None
+    batch: int | None = None
+    seqlen_q: int | None = None
+    seqlen_kv: int | None = None
+    heads_q: int | None = None
+    heads_kv: int | None = None
+    head_dim: int | None = None
+    causal: bool = False
+    dtype: str = "fp16"
+    value_dim: int | None = None
+    window: int | None = None
+    latent: bool | None = None
+    lse: bool | None = None
+    scale_bytes: int | None = None
+    qk_bytes: int | None = None
+    v_bytes: int | None = None
+    o_bytes: int | None = None
+
+
 _SHAPE_FIELDS = tuple(inspect.signature(shape_from_flags).parameters)
-_WORKLOAD_FIELDS = tuple(dict.fromkeys((*_SHAPE_FIELDS, *Attention.__struct_fields__)))
 _OWN_FIELDS = ("gpu", "policy", "name")
 
 
@@ -64,28 +88,26 @@ def _machine(gpu: str, overrides: tuple[tuple[str, Scalar], ...]) -> Machine:
 
 
 def _attention(fields: Mapping[str, Any]) -> Attention:
-    for name in fields:
-        if name not in _WORKLOAD_FIELDS:
-            raise AnalyticalError(f"sweep field 'workload.{name}' is unknown; {_hint(name, _WORKLOAD_FIELDS)}")
-    flags: dict[str, Any] = dict.fromkeys(_SHAPE_FIELDS) | {"causal": False, "dtype": "fp16"}
-    shape = shape_from_flags(**(flags | {name: fields[name] for name in _SHAPE_FIELDS if name in fields}))
-    return Attention.of(shape, **{name: value for name, value in fields.items() if name not in _SHAPE_FIELDS})
+    _check_names("workload", fields, _Workload.__struct_fields__)
+    try:
+        given = msgspec.structs.asdict(msgspec.convert(fields, _Workload))
+        shape = shape_from_flags(**{name: given.pop(name) for name in _SHAPE_FIELDS})
+    except (msgspec.ValidationError, click.UsageError) as error:
+        raise AnalyticalError(f"sweep field workload: {str(error).replace('$.', '')}") from error
+    return Attention.of(shape, **{name: value for name, value in given.items() if value is not None})
 
 
 def _kernel(machine: Machine, attention: Attention, fields: Mapping[str, Any]) -> Kernel:
+    _check_names("kernel", fields, Kernel.__struct_fields__)
+    return kernel_with(machine, attention, fields)
+
+
+def _check_names(group: str, fields: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in fields:
-        if name not in Kernel.__struct_fields__:
-            raise AnalyticalError(f"sweep field 'kernel.{name}' is unknown; {_hint(name, Kernel.__struct_fields__)}")
-    if {"tile_m", "tile_n"} <= fields.keys():
-        base: dict[str, Any] = {"name": "sweep"}
-    else:
-        base = msgspec.structs.asdict(machine.default_kernel(attention))
-    try:
-        return msgspec.convert(base | dict(fields), Kernel)
-    except msgspec.ValidationError as error:
-        raise AnalyticalError(f"sweep field kernel.{str(error).replace('$.', '')}") from error
+        if name not in known:
+            raise AnalyticalError(f"sweep field '{group}.{name}' is unknown; {_hint(name, known)}")
 
 
-def _hint(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
+def _hint(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
     return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"

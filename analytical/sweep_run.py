@@ -40,7 +40,7 @@ def run_part(
         return False
     rows: list[dict[str, Scalar]] = []
     for point in sweep.points(sweep.part_range(part, parts)):
-        rows.append({"point": point.index, **point.fields, **_evaluated(sweep, point, backend, keep_going)})
+        rows.append({"point": point.number, **point.fields, **_evaluated(sweep, point, backend, keep_going)})
     results = next((list(row) for row in rows if not row.get("error")), ["point", *sweep.field_names, "error"])
     columns = list(dict.fromkeys(["point", *sweep.field_names, *results]))
     if keep_going:
@@ -108,7 +108,7 @@ def _evaluated(sweep: Sweep, point: SweepPoint, backend: Backend, keep_going: bo
         if keep_going:
             return {"error": str(error)}
         fields = ", ".join(f"{name} {value}" for name, value in point.fields.items())
-        raise AnalyticalError(f"{sweep.name} point {point.index} ({fields}): {error}") from error
+        raise AnalyticalError(f"{sweep.name} point {point.number} ({fields}): {error}") from error
 
 
 def _is_current(target: Path, sweep: Sweep, keep_going: bool) -> bool:

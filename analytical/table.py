@@ -12,7 +12,8 @@ from simfa.analytical.bounds import equal_tile_scores, latency_bounds
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.lru import simulate_lru
 from simfa.analytical.machine import Machine
-from simfa.analytical.reuse import POLICIES, Reuse, fits, refetched_bytes
+from simfa.analytical.policies import POLICIES
+from simfa.analytical.reuse import Reuse, fits, refetched_bytes
 from simfa.errors import AnalyticalError
 
 Column = npt.NDArray[Any]
@@ -74,7 +75,7 @@ def evaluate(columns: Mapping[str, Column], machine: Machine, policy: str) -> di
     reuse = _reuse(sizes, kv_head)
     refetched = _lru(sizes, reuse) if policy == "lru" else refetched_bytes(policy, reuse)
     dram = ideal + refetched
-    fitting = refetched == 0 if policy == "lru" else fits(policy, reuse)
+    fitting = fits(policy, reuse)
     tiles = reuse.groups * reuse.group_tiles
     bounds = latency_bounds(
         machine,
@@ -129,13 +130,21 @@ def with_defaults(columns: Mapping[str, Column], machine: Machine, policy: str) 
     return sizes
 
 
+def default_tile(head_dim: int, machine: Machine) -> int | None:
+    """Return the query tile that the preset's kernel uses for a head dimension, or nothing where it has none."""
+    call = Attention(batch=1, seqlen_q=1, seqlen_kv=1, heads_q=1, heads_kv=1, head_dim=head_dim, value_dim=head_dim)
+    try:
+        return machine.default_kernel(call).tile_m
+    except AnalyticalError:
+        return None
+
+
 def _default_tiles(head_dim: Column, machine: Machine) -> Column:
-    """Return the query tile that the preset's kernel uses for each head dimension."""
     dims, where = np.unique(head_dim, return_inverse=True)
-    tiles = []
-    for dim in dims.tolist():
-        call = Attention(batch=1, seqlen_q=1, seqlen_kv=1, heads_q=1, heads_kv=1, head_dim=dim, value_dim=dim)
-        tiles.append(machine.default_kernel(call).tile_m)
+    tiles = [default_tile(dim, machine) for dim in dims.tolist()]
+    if None in tiles:
+        dim = dims[tiles.index(None)]
+        raise AnalyticalError(f"head_dim {dim} has no tile in kernel {machine.kernel}; add a column tile_m")
     return np.asarray(tiles, dtype=np.int64)[where].reshape(head_dim.shape)
 
 
@@ -187,5 +196,3 @@ def _lru_row(row: Mapping[str, int]) -> int:
     )
     kernel = Kernel(name="table", tile_m=row["tile_m"], tile_n=1, ctas_per_sm=row["max_ctas_per_sm"])
     return simulate_lru(call, kernel, row["effective_l2_bytes"], row["num_sms"]).refetched_bytes
-
-

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from simfa.analytical.machine import Machine
-from simfa.analytical.table import OUTPUT_COLUMNS, Column, evaluate
-from simfa.analytical.table_input import DELIMITERS, Reject, pyarrow, read_chunks
+from simfa.analytical.table import OUTPUT_COLUMNS, Column, default_tile, evaluate
+from simfa.analytical.table_input import DELIMITERS, Chunk, Reject, pyarrow, read_chunks
 from simfa.errors import AnalyticalError
 from simfa.files import atomic_write
 
@@ -42,6 +42,7 @@ def price_table(
     with atomic_write(target, "wb") as handle, _Writer(handle, suffix) as writer:
         for chunk in read_chunks(source, chunk_rows):
             header = list(chunk.columns)
+            chunk = chunk.without(_without_tile(chunk, machine))
             if chunk.rejects and rejects is None:
                 raise AnalyticalError(_message(source, chunk.rejects[0]))
             refused += chunk.rejects
@@ -53,6 +54,16 @@ def price_table(
     if rejects is not None:
         _write_rejects(rejects, header, refused)
     return Outcome(rows, len(refused))
+
+
+def _without_tile(chunk: Chunk, machine: Machine) -> dict[int, tuple[str, str]]:
+    """Return rows whose head dimension has no tile in the machine's kernel, where the table gives none."""
+    if "tile_m" in chunk.columns:
+        return {}
+    dims = chunk.columns["head_dim"]
+    unknown = [dim for dim in np.unique(dims).tolist() if default_tile(dim, machine) is None]
+    reason = f"has no tile in kernel {machine.kernel}; add a column tile_m"
+    return {index: ("head_dim", f"{dims[index]} {reason}") for index in np.flatnonzero(np.isin(dims, unknown)).tolist()}
 
 
 def _message(source: Path, reject: Reject) -> str:
@@ -116,7 +127,9 @@ class _Writer:
         for name, column in columns.items():
             if column.dtype == object and max(column) >= 2**63:
                 raise AnalyticalError(f"{target}: {name} needs more than 64 bits in a row; write .csv or .tsv instead")
-        arrays = {name: column.astype(np.int64) if column.dtype == object else column for name, column in columns.items()}
+        arrays = {
+            name: column.astype(np.int64) if column.dtype == object else column for name, column in columns.items()
+        }
         table = arrow.table(arrays)
         if self._parquet is None:
             self._parquet = arrow.parquet.ParquetWriter(self._handle, table.schema)

@@ -3,7 +3,7 @@
 import csv
 import difflib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -26,15 +26,32 @@ class Reject(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows that were read: good ones as integer arrays by column, the others as rejects in file order."""
+    """Rows that were read: good ones as integer arrays by column with their lines, the others as rejects in order."""
 
     columns: dict[str, Column]
+    lines: Column
     rejects: list[Reject]
 
     @property
     def rows(self) -> int:
         """Number of good rows."""
-        return len(next(iter(self.columns.values())))
+        return len(self.lines)
+
+    def without(self, bad: dict[int, tuple[str, str]]) -> "Chunk":
+        """Return the chunk with good rows `bad` (index: column, reason) moved to the rejects."""
+        if not bad:
+            return self
+        keep = np.ones(self.rows, dtype=bool)
+        keep[list(bad)] = False
+        found = [
+            Reject(int(self.lines[index]), *bad[index], [int(column[index]) for column in self.columns.values()])
+            for index in bad
+        ]
+        return Chunk(
+            columns={name: column[keep] for name, column in self.columns.items()},
+            lines=self.lines[keep],
+            rejects=sorted([*self.rejects, *found], key=lambda reject: reject.line),
+        )
 
 
 def read_chunks(source: Path, chunk_rows: int) -> Iterator[Chunk]:
@@ -77,7 +94,7 @@ def _text_bodies(handle: IO[str], header: list[str], delimiter: str, chunk_rows:
             return
         columns = _all_integers(lines, len(header), delimiter)
         if columns is not None:
-            yield _checked(header, columns, list(range(first_line, first_line + len(lines))), [])
+            yield _checked(header, columns, range(first_line, first_line + len(lines)), [])
         else:
             rows = csv.reader(lines, delimiter=delimiter)
             yield _sifted(header, rows, first_line)
@@ -98,7 +115,7 @@ def _all_integers(lines: list[str], width: int, delimiter: str) -> Column | None
     return table if table.shape == (len(lines), width) else None
 
 
-def _checked(header: list[str], table: Column, lines: list[int], rejects: list[Reject]) -> Chunk:
+def _checked(header: list[str], table: Column, lines: Sequence[int], rejects: list[Reject]) -> Chunk:
     """Return integer rows as a chunk, moving rows with zeros or uneven heads to the rejects."""
     columns = {name: np.ascontiguousarray(table[:, index]) for index, name in enumerate(header)}
     bad: dict[int, tuple[str, str]] = {}
@@ -109,13 +126,7 @@ def _checked(header: list[str], table: Column, lines: list[int], rejects: list[R
         heads, groups = columns["heads_q"], np.maximum(columns["heads_kv"], 1)
         for index in np.flatnonzero(heads % groups).tolist():
             bad.setdefault(index, ("heads_q", f"{heads[index]} is not a multiple of heads_kv {groups[index]}"))
-    if bad:
-        keep = np.ones(len(lines), dtype=bool)
-        keep[list(bad)] = False
-        columns = {name: column[keep] for name, column in columns.items()}
-        found = [Reject(lines[index], *bad[index], table[index].tolist()) for index in bad]
-        rejects = sorted([*rejects, *found], key=lambda reject: reject.line)
-    return Chunk(columns, rejects)
+    return Chunk(columns, np.asarray(lines, dtype=np.int64), rejects).without(bad)
 
 
 def _sifted(header: list[str], rows: Iterator[list[Any]], first_line: int) -> Chunk:
@@ -136,7 +147,9 @@ def _sifted(header: list[str], rows: Iterator[list[Any]], first_line: int) -> Ch
 def _row_problem(header: list[str], row: list[Any]) -> tuple[str, str] | None:
     """Return the first column of a row that is wrong, and why."""
     if len(row) != len(header):
-        return header[min(len(row), len(header) - 1)], f"row has {len(row)} cells; expected {len(header)}, as the header"
+        return header[
+            min(len(row), len(header) - 1)
+        ], f"row has {len(row)} cells; expected {len(header)}, as the header"
     for name, cell in zip(header, row, strict=True):
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             return name, "is empty; expected a positive whole number"

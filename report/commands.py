@@ -15,7 +15,7 @@ from simfa.files import atomic_write, write_manifest
 def explain(run: str, compare: str | None, as_json: bool) -> None:
     """Say where every cycle of RUN went: RUN is the -o folder of simulate or predict, or its stats.json."""
     from simfa.files import json_bytes
-    from simfa.report.attribution import causes, top_causes
+    from simfa.report.attribution import causes, findings
     from simfa.report.explain import compare_text, explain_text
     from simfa.report.inputs import read_run
 
@@ -25,7 +25,7 @@ def explain(run: str, compare: str | None, as_json: bool) -> None:
             {
                 "run": entry.name,
                 "shares": {role: {c.reason: c.share for c in found} for role, found in causes(entry.stats).items()},
-                "causes": [cause.sentence() for cause in top_causes(entry.stats)],
+                "findings": [finding.sentence() for finding in findings(entry.stats)],
             }
             for entry in runs
         ]
@@ -98,7 +98,7 @@ def report(summary: str, run_paths: tuple[str, ...], timeline_path: str | None, 
         slices = read_timeline(timeline_path)
         begin, end = default_window(slices, 0)
         png = gantt_png(slices, 0, (begin, end))
-        caption = f"{Path(timeline_path).resolve().parent.name}, SM 0, cycles {begin:,} to {end:,}"
+        caption = f"{_shape_beside(Path(timeline_path))}SM 0, cycles {begin:,} to {end:,}"
     page = render(comparison, runs, png, caption)
     folder = Path(output)
     try:
@@ -114,6 +114,15 @@ def report(summary: str, run_paths: tuple[str, ...], timeline_path: str | None, 
     inputs |= {f"run {run.name}": _stats_file(path) for run, path in zip(runs, run_paths, strict=True)}
     write_manifest(folder / "report.html", "report", inputs)
     click.echo(f"{folder / 'report.html'}", err=True)
+
+
+def _shape_beside(timeline_path: Path) -> str:
+    """Return the shape of the run that a timeline lies beside, ready to stand in a caption."""
+    from simfa.report.inputs import read_run
+
+    stats = timeline_path.with_name("stats.json")
+    shape = read_run(stats).stats.shape if stats.is_file() else None
+    return "" if shape is None else f"{shape.describe()}, "
 
 
 def _stats_file(path: str) -> Path:

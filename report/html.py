@@ -8,7 +8,7 @@ from typing import Any
 from simfa import __version__
 from simfa.errors import HardwareError, ReportError
 from simfa.hardware import Preset, load_preset, unit_of, value_at
-from simfa.report.attribution import GROUPS, causes, top_causes
+from simfa.report.attribution import GROUPS, causes, findings
 from simfa.report.figures import latency_chart, stacked_bar
 from simfa.report.inputs import Run
 from simfa.report.palette import GROUP_COLOURS
@@ -48,7 +48,7 @@ def context(summary: Summary, runs: Sequence[Run], gantt_png: bytes | None, gant
                 "stats": run.stats,
                 "shape": run.stats.shape.describe() if run.stats.shape else "no attention shape",
                 "bars": {role: stacked_bar(found) for role, found in causes(run.stats).items()},
-                "sentences": [cause.sentence() for cause in top_causes(run.stats)],
+                "sentences": [finding.sentence() for finding in findings(run.stats)],
             }
             for run in runs
         ],

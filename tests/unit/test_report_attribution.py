@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.files import write_json
-from simfa.report.attribution import GROUPS, REASONS, causes, group_shares, top_causes
+from simfa.report.attribution import GROUPS, REASONS, causes, findings, group_shares
 from simfa.report.inputs import RunStats
 from simfa.report.palette import GROUP_COLOURS
 from simfa.simulate import _core
@@ -24,7 +24,7 @@ def stats(**stalls: dict[str, int]) -> RunStats:
 
 
 def test_every_reason_of_the_engine_has_words_and_a_group() -> None:
-    assert set(_core.REASONS) == set(REASONS)
+    assert {*_core.REASONS, "busy", "drain"} == set(REASONS)
     assert {reason.group for reason in REASONS.values()} == set(GROUPS) == set(GROUP_COLOURS)
 
 
@@ -39,13 +39,31 @@ def test_shares_by_role_largest_first() -> None:
     assert [cause.reason for cause in found["producer"]] == ["issue", "wait_q"]
 
 
-def test_top_causes_leave_out_work_and_the_grid() -> None:
-    found = top_causes(
-        stats(producer={"acquire_stage": 80, "launch": 20}, consumer1={"issue": 50, "tail": 30, "wait_k": 20}), 3
+def test_findings_leave_out_work_and_the_grid() -> None:
+    found = findings(
+        stats(producer={"acquire_stage": 80, "launch": 20}, consumer1={"issue": 50, "tail": 30, "wait_k": 20})
     )
-    assert [(cause.role, cause.reason) for cause in found] == [("producer", "acquire_stage"), ("consumer1", "wait_k")]
+    assert [(finding.reason, finding.causes[0].role) for finding in found] == [
+        ("acquire_stage", "producer"),
+        ("wait_k", "consumer1"),
+    ]
     assert found[1].sentence() == (
         "consumer1 spends 20.0% of its cycles waiting for a K block to arrive in shared memory."
+    )
+
+
+def test_findings_name_every_role_that_meets_the_reason() -> None:
+    (found, _) = findings(
+        stats(
+            consumer1={"softmax": 30, "barrier": 69, "wait_v": 1},
+            consumer2={"softmax": 50, "barrier": 49, "issue": 1},
+            consumer3={"softmax": 50, "barrier": 4, "issue": 46},
+        ),
+        2,
+    )
+    assert found.sentence() == (
+        "consumer1 69.0% and consumer2 49.0% of their cycles are spent waiting at a named barrier: its ping-pong turn, "
+        "or the meeting of the consumers."
     )
 
 
@@ -92,10 +110,27 @@ def test_explain_compares_two_runs(two_runs) -> None:
 def test_explain_json(two_runs) -> None:
     (entry,) = json.loads(explain(str(two_runs / "before"), "--json"))
     assert entry["shares"]["producer"] == {"acquire_stage": 0.75, "issue": 0.25}
-    assert len(entry["causes"]) == 3
+    assert len(entry["findings"]) == 3
 
 
 def test_explain_wrong_file(tmp_path) -> None:
     (tmp_path / "stats.json").write_text("{}")
     with pytest.raises(ReportError, match=r"stats\.json: not a stats\.json of this version"):
         explain(str(tmp_path))
+
+
+def test_findings_say_why_the_tensor_pipe_idles():
+    found = findings(
+        stats(
+            producer={"acquire_stage": 1000},
+            consumer1={"softmax": 600, "tensor_busy": 400},
+            tensor_pipe={"busy": 700, "launch": 100, "drain": 90, "softmax": 60, "wait_k": 30, "barrier": 20},
+        )
+    )
+    assert [finding.sentence() for finding in found] == [
+        "The tensor pipe spends 9.0% of its cycles draining after a WGMMA group.",
+        "The tensor pipe idles 6.0% of its cycles while the warpgroup that uses it next is computing softmax.",
+        "The tensor pipe idles 3.0% of its cycles while the warpgroup that uses it next is waiting for a K block to "
+        "arrive in shared memory.",
+    ]
+    assert found[1].counter() == "stall_cycles.tensor_pipe.softmax"

@@ -104,7 +104,7 @@ def test_logs_are_compared_apart_and_never_in_mape(calls, tmp_path) -> None:
     assert summary["predictions"] == []
     assert summary["sets"][0]["accuracy"]["used"] == 3
     text = run("--set", "s13", "--results", str(tmp_path)).stdout
-    assert "self-consistency, no measurement and no part of any MAPE" in text
+    assert "their simulation: no measurement and no part of any MAPE" in text
 
 
 def test_other_gpu_and_single_case(calls) -> None:

@@ -23,7 +23,7 @@ rule report:
     input:
         summary="results/summary.json",
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
-        timeline=f"results/runs/{config['gantt']}/timeline.npz",
+        timeline="results/timeline/timeline.npz",
     output:
         html=report(
             "results/report.html",
