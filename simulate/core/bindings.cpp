@@ -1,4 +1,280 @@
-// Python bindings of the engine; the only file of the core that includes Python headers.
+// Python bindings of the engine; with bindings_memory.cpp the only files of the core that include Python headers.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 
-NB_MODULE(_core, module) { module.doc() = "Cycle-level engine of Sim-FA."; }
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace nb = nanobind;
+using namespace simfa;
+
+namespace {
+
+using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Rows of a table as pointers; checks the number of columns.
+std::vector<const std::int64_t*> rows_of(const Table& table, std::size_t columns, const char* name) {
+    if (table.shape(0) > 0 && table.shape(1) != columns)
+        throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(columns) + " columns");
+    std::vector<const std::int64_t*> rows(table.shape(0));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = table.data() + i * columns;
+    return rows;
+}
+
+Instruction instruction_of(const std::int64_t* row) {
+    Instruction i;
+    i.op = static_cast<Op>(row[0]);
+    i.flags = static_cast<std::uint8_t>(row[1]);
+    i.ring = static_cast<std::uint8_t>(row[2]);
+    i.label = static_cast<std::uint8_t>(row[3]);
+    i.map = static_cast<std::int32_t>(row[4]);
+    i.index = static_cast<std::int32_t>(row[5]);
+    i.index_step = static_cast<std::int32_t>(row[6]);
+    i.x = static_cast<std::int32_t>(row[7]);
+    i.y = static_cast<std::int32_t>(row[8]);
+    i.y_step = static_cast<std::int32_t>(row[9]);
+    i.group = static_cast<std::int32_t>(row[10]);
+    i.group_step = static_cast<std::int32_t>(row[11]);
+    i.count = static_cast<std::int32_t>(row[12]);
+    i.work_cycles = static_cast<std::int32_t>(row[13]);
+    i.flat = static_cast<std::int32_t>(row[14]);
+    i.address = row[15];
+    i.address_step = row[16];
+    return i;
+}
+constexpr std::size_t kInstructionColumns = 17;
+
+TileKind kind_of(const std::int64_t* row) {
+    TileKind kind;
+    for (int i = 0; i < kMaxRoles; ++i) kind.programs[i] = static_cast<std::int32_t>(row[i]);
+    for (int i = 0; i < kMaxRings; ++i) kind.fills[i] = static_cast<std::int32_t>(row[kMaxRoles + i]);
+    return kind;
+}
+
+Kernel kernel_of(int roles, int ctas, int cluster, bool dynamic, int tile_m, int group_size, const Table& code,
+                 const Column& program_starts, const Table& rings, const Table& maps, const Table& kinds,
+                 const Table& prologue, const Table& tiles, const Column& first_tile) {
+    Kernel kernel;
+    kernel.roles = roles;
+    kernel.ctas = ctas;
+    kernel.cluster = cluster;
+    kernel.dynamic = dynamic;
+    kernel.tile_m = tile_m;
+    kernel.group_size = group_size;
+    const auto code_rows = rows_of(code, kInstructionColumns, "code");
+    for (std::size_t p = 0; p + 1 < program_starts.shape(0); ++p) {
+        Program program;
+        for (std::int64_t i = program_starts.data()[p]; i < program_starts.data()[p + 1]; ++i)
+            program.code.push_back(instruction_of(code_rows[i]));
+        kernel.programs.push_back(std::move(program));
+    }
+    for (const std::int64_t* row : rows_of(rings, 4, "rings"))
+        kernel.rings.push_back(
+            {static_cast<std::int32_t>(row[0]), static_cast<std::int32_t>(row[1]), row[2], row[3] != 0});
+    for (const std::int64_t* row : rows_of(maps, 4 + 3 * kMaxTensorRank, "maps")) {
+        TensorMap map;
+        map.base = static_cast<std::uint64_t>(row[0]);
+        map.rank = static_cast<std::int32_t>(row[1]);
+        map.element_bytes = static_cast<std::int32_t>(row[2]);
+        map.origin = static_cast<Origin>(row[3]);
+        for (int d = 0; d < kMaxTensorRank; ++d) {
+            map.dims[d] = row[4 + d];
+            map.strides[d] = row[4 + kMaxTensorRank + d];
+            map.box[d] = row[4 + 2 * kMaxTensorRank + d];
+        }
+        kernel.maps.push_back(map);
+    }
+    for (const std::int64_t* row : rows_of(kinds, kMaxRoles + kMaxRings, "kinds")) kernel.kinds.push_back(kind_of(row));
+    for (const std::int64_t* row : rows_of(prologue, kMaxRoles + kMaxRings, "prologue")) {
+        kernel.has_prologue = true;
+        kernel.prologue = kind_of(row);
+    }
+    for (const std::int64_t* row : rows_of(tiles, 4, "tiles"))
+        kernel.tiles.push_back({static_cast<std::int32_t>(row[0]), static_cast<std::int32_t>(row[1]),
+                                static_cast<std::int32_t>(row[2]), static_cast<std::int32_t>(row[3])});
+    kernel.first_tile.assign(first_tile.data(), first_tile.data() + first_tile.shape(0));
+    return kernel;
+}
+
+nb::dict stats_of(const Engine& engine) {
+    const Totals totals = engine.totals();
+    const PairStats& pairs = totals.pairs;
+    const SliceStats& slices = totals.slices;
+    nb::dict stalls;
+    for (int role = 0; role < engine.kernel().roles; ++role) {
+        nb::dict reasons;
+        for (int reason = 0; reason < kReasons; ++reason)
+            if (pairs.stalls[role][reason] != 0) reasons[kReasonNames[reason]] = pairs.stalls[role][reason];
+        stalls[nb::int_(role)] = reasons;
+    }
+    nb::dict idle;
+    for (int reason = 0; reason < kReasons; ++reason)
+        if (pairs.tensor_idle[reason] != 0) idle[kReasonNames[reason]] = pairs.tensor_idle[reason];
+    nb::dict stats;
+    stats["tensor_idle"] = idle;
+    stats["cycles"] = totals.cycles;
+    stats["sms_used"] = totals.sms_used;
+    stats["stalls"] = stalls;
+    stats["tensor_busy_cycles"] = pairs.tensor_busy_cycles;
+    stats["tensor_drain_cycles"] = pairs.tensor_drain_cycles;
+    stats["cuda_busy_cycles"] = pairs.cuda_busy_cycles;
+    stats["requests"] = pairs.requests;
+    stats["read_lines"] = pairs.read_lines;
+    stats["write_lines"] = pairs.write_lines;
+    stats["l2_read_requests"] = pairs.l2_read_requests;
+    stats["lrc_merges"] = pairs.lrc_merges;
+    stats["tma_limit_cycles"] = pairs.tma_limit_cycles;
+    stats["descriptor_misses"] = pairs.descriptor_misses;
+    stats["tiles"] = pairs.tiles;
+    stats["instructions"] = pairs.instructions;
+    stats["l2_read_hits"] = slices.read_hits;
+    stats["l2_read_misses"] = slices.read_misses;
+    stats["l2_read_merges"] = slices.read_merges;
+    stats["l2_shadow_hits"] = slices.shadow_hits;
+    stats["l2_hops"] = slices.hops;
+    stats["l2_shadow_inserts"] = slices.shadow_inserts;
+    stats["l2_write_requests"] = slices.write_requests;
+    stats["l2_responses"] = slices.responses;
+    stats["memory_reads"] = slices.memory_reads;
+    stats["memory_writes"] = slices.memory_writes;
+    stats["blocked_response_queue_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::response_queue)];
+    stats["blocked_mshr_entries_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::mshr_entries)];
+    stats["blocked_mshr_merges_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::mshr_merges)];
+    stats["blocked_write_backs_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::write_backs)];
+    stats["staging_cycles"] = slices.staging_cycles;
+    stats["request_queue_cycles"] = slices.request_queue_cycles;
+    stats["response_queue_cycles"] = slices.response_queue_cycles;
+    stats["mshr_cycles"] = slices.mshr_cycles;
+    stats["staging_longest_cycles"] = slices.staging_longest_cycles;
+    stats["request_queue_peak"] = slices.request_queue_peak;
+    stats["response_queue_peak"] = slices.response_queue_peak;
+    stats["mshr_peak"] = slices.mshr_peak;
+    return stats;
+}
+
+// A new int64 array of shape (rows, columns) that owns its memory.
+nb::ndarray<nb::numpy, std::int64_t, nb::ndim<2>> table_of(std::vector<std::int64_t>&& values, std::size_t columns) {
+    auto* owned = new std::vector<std::int64_t>(std::move(values));
+    nb::capsule owner(owned, [](void* pointer) noexcept { delete static_cast<std::vector<std::int64_t>*>(pointer); });
+    return {owned->data(), {owned->size() / columns, columns}, owner};
+}
+
+auto issues_of(const Engine& engine) {
+    std::vector<std::int64_t> values;
+    for (const Issue& issue : engine.issues())
+        values.insert(values.end(), {issue.cycle, issue.cta, issue.role, issue.program, issue.flat});
+    return table_of(std::move(values), 5);
+}
+
+auto timeline_of(const Engine& engine) {
+    std::vector<std::int64_t> values;
+    for (const TimelineSlice& slice : engine.timeline())
+        values.insert(values.end(), {slice.sm, slice.track, slice.name, slice.start, slice.end, slice.arg});
+    return table_of(std::move(values), 6);
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+    module.doc() = "Cycle-level engine of Sim-FA.";
+    nb::class_<Config> config(module, "Config");
+    config.def(nb::init<>());
+#define FIELD(name) config.def_rw(#name, &Config::name)
+    FIELD(sms);
+    FIELD(issue_width);
+    FIELD(scheduler);
+    FIELD(wgmma_issue_cycles);
+    FIELD(wgmma_tail_ss_cycles);
+    FIELD(wgmma_tail_rs_cycles);
+    FIELD(wgmma_window_ss);
+    FIELD(wgmma_window_rs);
+    FIELD(group_drain_cycles);
+    FIELD(cuda_shared);
+    FIELD(cuda_round_robin);
+    FIELD(quantum_cycles);
+    FIELD(register_pressure_ppm);
+    FIELD(tma_level);
+    FIELD(level_0_latency_cycles);
+    FIELD(tma_launch_cycles);
+    FIELD(tensor_map_cycles);
+    FIELD(descriptor_cache_entries);
+    FIELD(descriptor_miss_cycles);
+    FIELD(issue_gap_cycles);
+    FIELD(lines_per_cycle);
+    FIELD(cycles_per_line);
+    FIELD(max_lines_in_flight);
+    FIELD(deduplicate);
+    FIELD(request_bytes);
+    FIELD(store_read_cycles);
+    FIELD(mbarrier_arrive_cycles);
+    FIELD(mbarrier_remote_arrive_cycles);
+    FIELD(mbarrier_wait_cycles);
+    FIELD(mbarrier_wake_cycles);
+    FIELD(named_arrive_cycles);
+    FIELD(named_wait_cycles);
+    FIELD(named_wake_cycles);
+    FIELD(lrc_enabled);
+    FIELD(lrc_multicast);
+    FIELD(lrc_entries);
+    FIELD(lrc_max_merges);
+    FIELD(lrc_hold_cycles);
+    FIELD(near_latency_cycles);
+    FIELD(far_latency_cycles);
+    FIELD(port_lines_per_cycle);
+    FIELD(port_cycles_per_line);
+    FIELD(line_bytes);
+    FIELD(slices);
+    FIELD(sets);
+    FIELD(ways);
+    FIELD(hash);
+    FIELD(slice_service_cycles);
+    FIELD(request_queue_entries);
+    FIELD(response_queue_entries);
+    FIELD(mshr_entries);
+    FIELD(mshr_merges);
+    FIELD(remote_copy);
+    FIELD(remote_copy_probability_ppm);
+    FIELD(remote_copy_threshold_ppm);
+    FIELD(channel_line_cycles_numerator);
+    FIELD(channel_line_cycles_denominator);
+    FIELD(channel_latency_cycles);
+    FIELD(channel_write_cost_ppm);
+    FIELD(launch_cycles);
+    FIELD(tile_fetch_cycles);
+    FIELD(tile_edge_cycles);
+    FIELD(ideal_latency_cycles);
+    FIELD(window_cycles);
+    FIELD(threads);
+    FIELD(seed);
+    FIELD(timeline_sms);
+    FIELD(timeline_begin_cycle);
+    FIELD(timeline_end_cycle);
+    FIELD(record_issues);
+#undef FIELD
+    nb::class_<Kernel>(module, "Kernel")
+        .def_static("build", &kernel_of, nb::kw_only(), nb::arg("roles"), nb::arg("ctas"), nb::arg("cluster"),
+                    nb::arg("dynamic"), nb::arg("tile_m"), nb::arg("group_size"), nb::arg("code"),
+                    nb::arg("program_starts"), nb::arg("rings"), nb::arg("maps"), nb::arg("kinds"), nb::arg("prologue"),
+                    nb::arg("tiles"), nb::arg("first_tile"));
+    nb::class_<Engine>(module, "Engine")
+        .def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
+        .def("advance", &Engine::advance, nb::arg("cycles"), nb::call_guard<nb::gil_scoped_release>())
+        .def("stats", &stats_of)
+        .def("issues", &issues_of)
+        .def("timeline", &timeline_of)
+        .def("role_end", &Engine::role_end, nb::arg("cta"), nb::arg("role"))
+        .def_prop_ro("now", &Engine::now)
+        .def_prop_ro("window_cycles", &Engine::window_cycles)
+        .def_prop_ro("tiles_begun", &Engine::tiles_begun);
+    nb::list reasons;
+    for (const char* name : kReasonNames) reasons.append(name);
+    module.attr("REASONS") = reasons;
+    module.attr("MAX_ROLES") = kMaxRoles;
+    module.attr("MAX_RINGS") = kMaxRings;
+}

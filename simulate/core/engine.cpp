@@ -1,1 +1,206 @@
-#include "types.hpp"
+#include "engine.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "check_kernel.hpp"
+#include "simple_channel.hpp"
+
+namespace simfa {
+
+namespace {
+
+// No message takes effect sooner than this after it was sent, so units can run that long without looking at each other.
+Cycle shortest_latency(const Config& config, const Kernel& kernel) {
+    Cycle shortest = 4096;
+    if (config.ideal_latency_cycles == 0) {
+        shortest = config.near_latency_cycles / 2;
+        if (config.remote_copy)
+            shortest = std::min<Cycle>(shortest, (config.far_latency_cycles - config.near_latency_cycles) / 2);
+    }
+    if (kernel.dynamic) shortest = std::min<Cycle>(shortest, config.tile_fetch_cycles / 2);
+    return std::max<Cycle>(1, shortest);
+}
+
+SliceConfig slice_config(const Config& config, int index) {
+    SliceConfig slice;
+    slice.index = index;
+    slice.slices = config.slices;
+    slice.pairs = config.sms / 2;
+    slice.hash = static_cast<HashKind>(config.hash);
+    slice.sets = config.sets;
+    slice.ways = config.ways;
+    slice.service_interval_cycles = config.slice_service_cycles;
+    slice.request_queue_entries = config.request_queue_entries;
+    slice.response_queue_entries = config.response_queue_entries;
+    slice.mshr_entries = config.mshr_entries;
+    slice.mshr_merges = config.mshr_merges;
+    slice.near_latency_cycles = config.near_latency_cycles;
+    slice.far_latency_cycles = config.far_latency_cycles;
+    slice.remote_copy = config.remote_copy;
+    slice.remote_copy_probability_ppm = config.remote_copy_probability_ppm;
+    slice.remote_copy_threshold_ppm = config.remote_copy_threshold_ppm;
+    slice.seed = static_cast<std::uint64_t>(config.seed);
+    return slice;
+}
+
+std::unique_ptr<MemoryChannel> make_channel(const Config& config) {
+    SimpleChannelConfig channel;
+    channel.latency_cycles = config.channel_latency_cycles;
+    channel.line_cycles_numerator = config.channel_line_cycles_numerator;
+    channel.line_cycles_denominator = config.channel_line_cycles_denominator;
+    channel.write_cost_ppm = config.channel_write_cost_ppm;
+    return std::make_unique<SimpleChannel>(channel);
+}
+
+}  // namespace
+
+Engine::Engine(const Config& config, Kernel kernel)
+    : config_(config), kernel_(std::move(kernel)), threads_(std::max(1, config.threads)) {
+    check_kernel(config_, kernel_);
+    const Cycle longest_window = shortest_latency(config_, kernel_);
+    window_cycles_ =
+        config_.window_cycles > 0 ? std::min<Cycle>(config_.window_cycles, longest_window) : longest_window;
+    const int pairs = config_.sms / 2;
+    const int slices = config_.ideal_latency_cycles > 0 ? 0 : config_.slices;
+    threads_ = std::min(threads_, pairs);
+    const Cycle latency = slice_config(config_, 0).longest_message_cycles() + config_.tile_fetch_cycles;
+    for (int i = 0; i < pairs; ++i) pair_boxes_.emplace_back(threads_, window_cycles_, latency);
+    for (int i = 0; i < slices; ++i) slice_boxes_.emplace_back(threads_, window_cycles_, latency);
+    grid_box_.emplace_back(threads_, window_cycles_, config_.tile_fetch_cycles);
+    for (int i = 0; i < pairs; ++i) pairs_.push_back(std::make_unique<Pair>(config_, kernel_, i, pairs));
+    for (int i = 0; i < slices; ++i)
+        slices_.push_back(std::make_unique<Slice>(slice_config(config_, i), make_channel(config_)));
+    grid_ = std::make_unique<Grid>(config_, kernel_);
+    for (int t = 0; t < threads_; ++t) {
+        outboxes_.push_back({pair_boxes_, slice_boxes_, t});
+        for (int i = pairs * t / threads_; i < pairs * (t + 1) / threads_; ++i)
+            pairs_[i]->connect(outboxes_[t], &grid_box_[0]);
+    }
+    window_start_ = config_.launch_cycles / window_cycles_ * window_cycles_;
+    for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t] { worker(t); });
+}
+
+Engine::~Engine() {
+    stop_.store(true, std::memory_order_release);
+    epoch_.fetch_add(1, std::memory_order_release);
+    for (std::thread& thread : workers_) thread.join();
+}
+
+// Runs this thread's share of all units for the present window.
+void Engine::run_units(int thread) {
+    Outbox& outbox = outboxes_[thread];
+    const Cycle begin = window_start_;
+    const Cycle end = begin + window_cycles_;
+    const int pairs = static_cast<int>(pairs_.size());
+    const int slices = static_cast<int>(slices_.size());
+    for (int i = pairs * thread / threads_; i < pairs * (thread + 1) / threads_; ++i)
+        pairs_[i]->run(begin, end, pair_boxes_[i].open(begin));
+    for (int i = slices * thread / threads_; i < slices * (thread + 1) / threads_; ++i)
+        slices_[i]->run(begin, end, slice_boxes_[i].open(begin), outbox);
+    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_[0].open(begin), outbox);
+}
+
+void Engine::worker(int thread) {
+    for (std::int64_t seen = 0;;) {
+        for (int spins = 0; epoch_.load(std::memory_order_acquire) == seen; ++spins)
+            if (spins > 4096) std::this_thread::yield();
+        ++seen;
+        if (stop_.load(std::memory_order_acquire)) return;
+        run_units(thread);
+        running_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+}
+
+void Engine::run_window() {
+    if (threads_ > 1) {
+        running_.store(threads_ - 1, std::memory_order_relaxed);
+        epoch_.fetch_add(1, std::memory_order_release);
+    }
+    run_units(0);
+    if (threads_ > 1)
+        for (int spins = 0; running_.load(std::memory_order_acquire) > 0; ++spins)
+            if (spins > 4096) std::this_thread::yield();
+    window_start_ += window_cycles_;
+}
+
+bool Engine::advance(Cycle cycles) {
+    const Cycle target = window_start_ + cycles;
+    for (std::int64_t windows = 0; !done_ && window_start_ < target; ++windows) {
+        run_window();
+        done_ = finished();
+        if (!done_ && windows % 256 == 0) {
+            const Cycle next = next_event();
+            if (next == kNever) throw std::runtime_error(describe_hang());
+            window_start_ = std::max(window_start_, next / window_cycles_ * window_cycles_);
+        }
+    }
+    if (done_)
+        for (auto& pair : pairs_) pair->close_accounts(totals().cycles);
+    return done_;
+}
+
+bool Engine::finished() const {
+    return std::all_of(pairs_.begin(), pairs_.end(), [](const auto& pair) { return pair->done(); });
+}
+
+// First cycle from the present window on at which any unit does something or a message arrives.
+Cycle Engine::next_event() const {
+    Cycle next = kNever;
+    for (const auto& pair : pairs_) next = std::min(next, pair->next_event());
+    for (const auto& slice : slices_) next = std::min(next, slice->next_event());
+    for (const auto* boxes : {&pair_boxes_, &slice_boxes_, &grid_box_})
+        for (const Mailbox& box : *boxes) next = std::min(next, box.next_window(window_start_));
+    return next;
+}
+
+std::string Engine::describe_hang() const {
+    std::string text = "nothing can happen any more at cycle " + std::to_string(window_start_) + "\n";
+    int listed = 0;
+    for (const auto& pair : pairs_)
+        for (int i = 0; i < 2; ++i)
+            if (!pair->sm(i).done() && listed++ < 2) text += pair->sm(i).describe_waits();
+    if (listed > 2) text += "and " + std::to_string(listed - 2) + " more CTAs\n";
+    return text;
+}
+
+Totals Engine::totals() const {
+    Totals totals;
+    for (const auto& pair : pairs_) {
+        totals.pairs += pair->stats();
+        totals.cycles = std::max(totals.cycles, pair->end_cycle());
+        for (int i = 0; i < 2; ++i) totals.sms_used += pair->sm(i).has_cta();
+    }
+    for (const auto& slice : slices_) totals.slices += slice->stats();
+    if (!done_) totals.cycles = window_start_;
+    return totals;
+}
+
+std::vector<Issue> Engine::issues() const {
+    std::vector<Issue> all;
+    for (const auto& pair : pairs_)
+        for (int i = 0; i < 2; ++i) {
+            const std::vector<Issue>& part = pair->sm(i).issues();
+            all.insert(all.end(), part.begin(), part.end());
+        }
+    return all;
+}
+
+std::vector<TimelineSlice> Engine::timeline() const {
+    std::vector<TimelineSlice> all;
+    for (const auto& pair : pairs_) {
+        const std::vector<TimelineSlice>& part = pair->timeline().slices();
+        all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+}
+
+Cycle Engine::role_end(int cta, int role) const { return pairs_[cta / 2]->sm(cta & 1).role_end(role); }
+
+std::int64_t Engine::tiles_begun() const {
+    std::int64_t tiles = 0;
+    for (const auto& pair : pairs_) tiles += pair->stats().tiles;
+    return tiles;
+}
+
+}  // namespace simfa

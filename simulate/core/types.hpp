@@ -11,4 +11,11 @@ using Cycle = std::int64_t;
 // A cycle that never comes: the next event of an idle unit.
 inline constexpr Cycle kNever = std::numeric_limits<Cycle>::max();
 
+inline constexpr int kMaxRoles = 4;       // a producer and up to three consumers
+inline constexpr int kMaxRings = 8;       // K, V, Q, O and what microbenchmarks declare
+inline constexpr int kMaxStages = 8;      // stages of one ring
+inline constexpr int kMaxBarriers = 16;   // named barriers of a CTA, as in hardware
+inline constexpr int kMaxTensorRank = 5;  // cuTensorMapEncodeTiled
+inline constexpr int kMaxLrcWaiters = 8;  // requests merged into one coalescer entry
+
 }  // namespace simfa

@@ -1,0 +1,75 @@
+"""`simfa ingest`: profiler exports to one table of kernel launches. `simfa validate` is in `validate_commands`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from simfa.errors import MeasureError
+from simfa.files import write_manifest
+from simfa.measure.detect import FORMATS
+
+_EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + "."
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), help="Read as this format instead of detecting it.")
+@click.option("--kernel", metavar="REGEX", help="Keep kernels whose name, without template arguments, matches.")
+@click.option("--kernel-full", metavar="REGEX", help="Keep kernels whose whole demangled name matches.")
+@click.option("--several", is_flag=True, help="Let the patterns match more than one kernel.")
+@click.option("--helpers", is_flag=True, help="Keep helper kernels too (combine, scheduler, cache reshape).")
+@click.option("--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Warm-up launches to leave out.")
+@click.option("--median", is_flag=True, help="One row for each kernel and launch configuration: the median.")
+@click.option("--gpu", help="GPU name, where the file does not say.")
+@click.option("--clock-control", type=click.Choice(["base", "none", "boost"]), help="As given to ncu, likewise.")
+@click.option("--cache-control", type=click.Choice(["all", "none"]), help="As given to ncu, likewise.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write .csv or .parquet.")
+def ingest(
+    files: tuple[Path, ...],
+    form: str | None,
+    kernel: str | None,
+    kernel_full: str | None,
+    several: bool,
+    helpers: bool,
+    skip: int,
+    median: bool,
+    gpu: str | None,
+    clock_control: str | None,
+    cache_control: str | None,
+    as_json: bool,
+    output: Path | None,
+) -> None:
+    """Read Nsight Compute, Nsight Systems, PyTorch, benchmark_attn.py and nvbench output into one table.
+
+    One row is one kernel launch (one kernel for summaries and benchmarks, flagged). Without --json or -o the command
+    only says what it found. Missing values stay empty, with a reason.
+    """
+    from simfa.measure.describe import describe
+    from simfa.measure.reader import Choice, Stated, read
+    from simfa.measure.selection import pattern
+    from simfa.measure.write import SUFFIXES, json_parts, write
+
+    for flag, text in (("--kernel", kernel), ("--kernel-full", kernel_full)):
+        try:
+            pattern(text)
+        except MeasureError as error:
+            raise click.BadParameter(str(error), param_hint=flag) from error
+    if output is not None and output.suffix not in SUFFIXES:
+        raise click.BadParameter(f"{output} must end in {' or '.join(SUFFIXES)}", param_hint="-o")
+    choice = Choice(kernel=kernel, kernel_full=kernel_full, several=several, helpers=helpers, skip=skip, median=median)
+    found = read(*files, format=form, choice=choice, stated=Stated(gpu, clock_control, cache_control))
+    if output is not None:
+        write(output, found)
+        inputs = {f"file{position}": path for position, path in enumerate(files)}
+        write_manifest(output, "ingest", inputs, format=found.format, gpu=found.gpu, launches=len(found.launches))
+    if as_json:
+        stream = sys.stdout.buffer
+        for part in json_parts(found):
+            stream.write(part)
+        stream.flush()
+    else:
+        click.echo(describe(found))
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)

@@ -1,0 +1,69 @@
+#include "check_kernel.hpp"
+
+#include <bit>
+#include <stdexcept>
+#include <string>
+
+#include "line_hash.hpp"
+#include "tensor_core.hpp"
+
+namespace simfa {
+
+namespace {
+
+void demand(bool good, const std::string& what) {
+    if (!good) throw std::invalid_argument(what);
+}
+
+void within(std::int64_t value, std::int64_t low, std::int64_t high, const char* name) {
+    demand(value >= low && value <= high, std::string(name) + " is " + std::to_string(value) + "; expected " +
+                                              std::to_string(low) + " to " + std::to_string(high));
+}
+
+void check_instruction(const Instruction& instruction, const Kernel& kernel) {
+    const bool barrier = instruction.op == Op::bar_arrive || instruction.op == Op::bar_wait;
+    const std::size_t rings = kernel.rings.size();
+    if (barrier) within(instruction.ring, 0, kMaxBarriers - 1, "named barrier");
+    if (instruction.op == Op::tma_tensor || instruction.op == Op::tma_store)
+        within(instruction.map, 0, static_cast<std::int64_t>(kernel.maps.size()) - 1, "tensor map");
+    if (instruction.op == Op::tma_tensor || instruction.op == Op::tma_bulk || instruction.op == Op::mb_wait ||
+        instruction.op == Op::acquire_stage || instruction.op == Op::release_stage)
+        within(instruction.ring, 0, static_cast<std::int64_t>(rings) - 1, "ring");
+}
+
+}  // namespace
+
+void check_kernel(const Config& config, const Kernel& kernel) {
+    within(config.sms, 2, 4096, "gpu.sm_count");
+    demand(config.sms % 2 == 0, "gpu.sm_count is odd; SMs come in pairs");
+    within(config.slices, 2, 1024, "l2.slices");
+    within(kernel.ctas, 1, config.sms, "CTAs (one a SM)");
+    within(kernel.cluster, 1, 2, "cluster size");
+    within(kernel.roles, 1, kMaxRoles, "roles of a CTA");
+    within(static_cast<std::int64_t>(kernel.rings.size()), 0, kMaxRings, "rings");
+    within(config.wgmma_window_ss, 1, TensorCore::kMaxWindow, "tensor_core.wgmma_window_ss");
+    within(config.wgmma_window_rs, 1, TensorCore::kMaxWindow, "tensor_core.wgmma_window_rs");
+    within(config.lrc_max_merges, 1, kMaxLrcWaiters, "lrc.max_merges");
+    within(config.lrc_entries, 1, 32767, "lrc.entries");
+    within(config.max_lines_in_flight, 1, 16383, "tma.max_lines_in_flight");
+    within(config.line_bytes, 32, 4096, "l2.line_bytes");
+    demand(std::has_single_bit(static_cast<std::uint32_t>(config.line_bytes)), "l2.line_bytes is not a power of two");
+    demand(std::has_single_bit(static_cast<std::uint32_t>(config.request_bytes)) &&
+               config.request_bytes <= config.line_bytes,
+           "tma.request_bytes is not a power of two up to a line");
+    demand(!(kernel.dynamic && kernel.cluster == 2), "dynamic schedules with clusters of 2 are not supported");
+    demand(kernel.cluster == 1 || kernel.ctas % 2 == 0, "an odd number of CTAs cannot form clusters of 2");
+    for (const Ring& ring : kernel.rings) within(ring.stages, 1, kMaxStages, "stages of a ring");
+    for (const Program& program : kernel.programs) {
+        demand(!program.code.empty() && program.code.back().op == Op::finish, "a program has no end");
+        for (const Instruction& instruction : program.code) check_instruction(instruction, kernel);
+    }
+    for (const TensorMap& map : kernel.maps) {
+        std::uint64_t last = map.base + static_cast<std::uint64_t>(map.dims[0]) * map.element_bytes;
+        for (int d = 1; d < kMaxTensorRank; ++d)
+            last += static_cast<std::uint64_t>(map.dims[d] - 1) * static_cast<std::uint64_t>(map.strides[d]);
+        check_line_limit(last / config.line_bytes, config.line_bytes);
+    }
+}
+
+}  // namespace simfa

@@ -1,0 +1,81 @@
+// The window-synchronous engine: all units run a window alone, then their messages reach the next one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "config.hpp"
+#include "grid.hpp"
+#include "mailbox.hpp"
+#include "pair.hpp"
+#include "program.hpp"
+#include "slice.hpp"
+#include "stats.hpp"
+#include "types.hpp"
+
+namespace simfa {
+
+// Chip-wide totals of a run.
+struct Totals {
+    PairStats pairs;
+    SliceStats slices;
+    Cycle cycles = 0;
+    std::int64_t sms_used = 0;
+};
+
+class Engine {
+  public:
+    // Throws std::invalid_argument for a kernel or configuration that cannot run.
+    Engine(const Config& config, Kernel kernel);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    // Simulates at least `cycles` more cycles unless the kernel ends; returns true when it has ended.
+    // Throws std::runtime_error when nothing can ever happen again and roles still wait.
+    bool advance(Cycle cycles);
+
+    Cycle now() const { return window_start_; }
+    Cycle window_cycles() const { return window_cycles_; }
+    // Totals so far; after the kernel's end all accounts are closed.
+    Totals totals() const;
+    std::vector<Issue> issues() const;
+    std::vector<TimelineSlice> timeline() const;
+    Cycle role_end(int cta, int role) const;
+    // Tiles begun so far by all CTAs, for progress.
+    std::int64_t tiles_begun() const;
+    const Kernel& kernel() const { return kernel_; }
+
+  private:
+    void run_units(int thread);
+    void run_window();
+    void worker(int thread);
+    bool finished() const;
+    bool stuck() const;
+    Cycle next_event() const;
+    std::string describe_hang() const;
+
+    Config config_;
+    Kernel kernel_;
+    int threads_;
+    Cycle window_cycles_;
+    Cycle window_start_ = 0;
+    bool done_ = false;
+    std::vector<Mailbox> pair_boxes_;
+    std::vector<Mailbox> slice_boxes_;
+    std::vector<Mailbox> grid_box_;
+    std::vector<std::unique_ptr<Pair>> pairs_;
+    std::vector<std::unique_ptr<Slice>> slices_;
+    std::unique_ptr<Grid> grid_;
+    std::vector<Outbox> outboxes_;
+    std::vector<std::thread> workers_;
+    std::atomic<std::int64_t> epoch_{0};  // windows begun, for the workers
+    std::atomic<int> running_{0};
+    std::atomic<bool> stop_{false};
+};
+
+}  // namespace simfa

@@ -1,0 +1,133 @@
+"""Runs a trace on the compiled engine: in chunks, with progress, a stop on Ctrl-C, and hangs named by instruction."""
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from simfa.errors import SimulationError
+from simfa.hardware import HardwareSpec
+from simfa.isa import MNEMONICS, Repeat
+from simfa.simulate import _core
+from simfa.simulate.encode import encode_kernel, engine_config, ring_numbers
+from simfa.simulate.results import ROLE_NAMES, RunResult, Timeline, run_result
+from simfa.trace import Trace
+
+# Cycles between two looks at the clock and at Ctrl-C: a few milliseconds of host time.
+CHUNK_CYCLES = 4096
+
+
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    cycles: int
+    tiles_begun: int
+    tiles: int
+    seconds: float
+
+
+def run(
+    trace: Trace,
+    hardware: HardwareSpec,
+    *,
+    threads: int = 1,
+    window_cycles: int = 0,
+    max_cycles: int | None = None,
+    seed: int = 0,
+    timeline_sms: int = 0,
+    timeline_window: tuple[int, int] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> RunResult:
+    """Simulate `trace` on `hardware` with its full memory hierarchy.
+
+    `threads` and `window_cycles` (0: as long as possible) change the host time only, never a result. With `max_cycles`
+    a longer run is stopped there and its result is marked `partial`. `timeline_sms` records slices of the first so many
+    SMs, in the cycles of `timeline_window`. Raises `SimulationError` for what cannot run, and for a hang, naming role,
+    CTA, instruction and what it waits for.
+    """
+    options: dict[str, Any] = {
+        "threads": threads,
+        "window_cycles": window_cycles,
+        "seed": seed,
+        "timeline_sms": timeline_sms,
+    }
+    if timeline_window is not None:
+        options["timeline_begin_cycle"], options["timeline_end_cycle"] = timeline_window
+    core, ring_names, labels = _engine(trace, hardware, **options)
+    begin = time.perf_counter()
+    finished = _advance(core, trace, max_cycles, progress)
+    seconds = time.perf_counter() - begin
+    timeline = None
+    if timeline_sms:
+        timeline = Timeline.from_core(core.timeline(), trace.roles, ring_names, labels, hardware.gpu.sm_clock_hz)
+    return run_result(core.stats(), trace, hardware, seconds, partial=not finished, timeline=timeline)
+
+
+class IdealResult(NamedTuple):
+    """A run with ideal memory: what the reference engine is compared with."""
+
+    cycles: int
+    issues: dict[tuple[int, int], list[tuple[int, str, int]]]
+    ends: dict[tuple[int, int], int]
+    lines: int
+
+
+def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: int, threads: int = 1) -> IdealResult:
+    """Simulate `trace` with a fixed line latency and no other memory limits, recording every issued instruction."""
+    if memory_latency_cycles < 1:
+        raise SimulationError(f"memory_latency_cycles is {memory_latency_cycles}; expected at least 1")
+    core, _, _ = _engine(
+        trace, hardware, ideal_latency_cycles=memory_latency_cycles, record_issues=True, threads=threads
+    )
+    _advance(core, trace, None, None)
+    issues: dict[tuple[int, int], list[tuple[int, str, int]]] = {
+        (cta, role): [] for cta in range(trace.schedule.ctas) for role in range(trace.roles)
+    }
+    for cycle, cta, role, program, flat in core.issues().tolist():
+        issues[cta, role].append((cycle, trace.programs[program].name, flat))
+    ends = {key: core.role_end(*key) for key in issues}
+    stats = core.stats()
+    return IdealResult(stats["cycles"], issues, ends, stats["requests"])
+
+
+def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core.Engine, list[str], list[str]]:
+    """Return an engine ready to run, and the names of its rings and accumulators."""
+    kernel, ring_names, labels = encode_kernel(trace, hardware)
+    try:
+        return _core.Engine(engine_config(hardware, **options), kernel), ring_names, labels
+    except ValueError as error:
+        raise SimulationError(str(error)) from error
+
+
+def _advance(
+    core: _core.Engine, trace: Trace, max_cycles: int | None, progress: Callable[[Progress], None] | None
+) -> bool:
+    """Run to the end or to `max_cycles`; return whether the kernel ended."""
+    tiles = sum(len(part) for part in trace.schedule.tiles)
+    begin = time.perf_counter()
+    while max_cycles is None or core.now < max_cycles:
+        chunk = CHUNK_CYCLES if max_cycles is None else min(CHUNK_CYCLES, max_cycles - core.now)
+        try:
+            if core.advance(chunk):
+                return True
+        except RuntimeError as error:
+            raise SimulationError(_name_places(str(error), trace)) from error
+        if progress is not None:
+            progress(Progress(core.now, core.tiles_begun, tiles, time.perf_counter() - begin))
+    return False
+
+
+def _name_places(message: str, trace: Trace) -> str:
+    """Replace the engine's numbers of programs, instructions, roles and rings by names."""
+
+    def place(match: re.Match[str]) -> str:
+        program = trace.programs[int(match[1])]
+        flat = [i for item in program.body for i in (item.body if isinstance(item, Repeat) else (item,))]
+        number = int(match[2])
+        mnemonic = MNEMONICS[type(flat[number])] if number < len(flat) else "end"
+        return f"program {program.name}, instruction {number} ({mnemonic})"
+
+    ring_names = {number: name for name, number in ring_numbers(trace).items()}
+    message = re.sub(r"@(\d+):(\d+)", place, message)
+    message = re.sub(r"ring #(\d+)", lambda match: f"ring {ring_names[int(match[1])]}", message)
+    return re.sub(r"role (\d+)", lambda match: f"role {match[1]} ({ROLE_NAMES[int(match[1])]})", message)

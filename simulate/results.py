@@ -1,0 +1,151 @@
+"""What a run gives back: the figures of `stats.json` and the timeline of `timeline.npz`."""
+
+import json
+import os
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from simfa.files import atomic_write
+from simfa.hardware import HardwareSpec
+from simfa.simulate import _core
+from simfa.trace import Trace
+from simfa.units import cycles_to_us
+
+ROLE_NAMES = ("producer", "consumer1", "consumer2", "consumer3")
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Slices of the recorded SMs: parallel arrays, `track` and `name` are indices into the two lists of names."""
+
+    track_name: list[str]
+    slice_name: list[str]
+    track: NDArray[np.int32]
+    name: NDArray[np.int32]
+    start_cycle: NDArray[np.int64]
+    end_cycle: NDArray[np.int64]
+    arg: NDArray[np.int32]
+    sm_clock_hz: float
+
+    @classmethod
+    def from_core(
+        cls, rows: NDArray[np.int64], roles: int, ring_names: list[str], labels: list[str], sm_clock_hz: float
+    ) -> "Timeline":
+        """Return the engine's rows (SM, track, name, start, end, arg) with names, sorted by track and start."""
+        units = [*ROLE_NAMES[:roles], *[""] * (_core.MAX_ROLES - roles), "tensor", "tma"]
+        reasons = list(_core.REASONS)
+        slice_name = [*reasons, *labels, *ring_names]
+        sm, unit, name = rows[:, 0], rows[:, 1], rows[:, 2].copy()
+        name[unit == _core.MAX_ROLES] += len(reasons)
+        name[unit == _core.MAX_ROLES + 1] += len(reasons) + len(labels)
+        pairs = sorted(set(zip(sm.tolist(), unit.tolist(), strict=True)))
+        index = {pair: number for number, pair in enumerate(pairs)}
+        track = np.array([index[pair] for pair in zip(sm.tolist(), unit.tolist(), strict=True)], dtype=np.int32)
+        order = np.lexsort((rows[:, 4], rows[:, 3], track))
+        return cls(
+            track_name=[f"sm{s}/{units[u]}" for s, u in pairs],
+            slice_name=slice_name,
+            track=track[order],
+            name=name[order].astype(np.int32),
+            start_cycle=rows[order, 3].copy(),
+            end_cycle=rows[order, 4].copy(),
+            arg=rows[order, 5].astype(np.int32),
+            sm_clock_hz=sm_clock_hz,
+        )
+
+    def save(self, path: str | os.PathLike[str], meta: dict[str, Any]) -> None:
+        """Write `timeline.npz`, atomically."""
+        with atomic_write(path, "wb") as handle:
+            np.savez_compressed(
+                handle,
+                track_name=np.array(self.track_name),
+                slice_name=np.array(self.slice_name),
+                track=self.track,
+                name=self.name,
+                start_cycle=self.start_cycle,
+                end_cycle=self.end_cycle,
+                arg=self.arg,
+                sm_clock_hz=np.float64(self.sm_clock_hz),
+                meta=np.array(json.dumps(meta, sort_keys=True)),
+            )
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One simulated kernel launch.
+
+    `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs;
+    `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles`
+    maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. Its `tensor_pipe`
+    is busy, drains after a group, or idles for what the warpgroup was doing that used it next. `host_seconds` is the
+    engine alone. `counters` are the engine's other counts.
+    """
+
+    cycles: int
+    latency_us: float
+    tflops: float | None
+    tensor_utilization: float
+    l2_read_bytes: int
+    sm_read_bytes: int
+    l2_hit_rate: float | None
+    dram_read_bytes: int
+    dram_write_bytes: int
+    lrc_merge_rate: float | None
+    stall_cycles: dict[str, dict[str, int]]
+    lines: int
+    host_seconds: float
+    simulated_cycles_per_second: float
+    gpu: str
+    sm_clock_hz: float
+    partial: bool
+    counters: dict[str, int]
+    timeline: Timeline | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields but the timeline, for `stats.json`."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "timeline"}
+
+
+def run_result(
+    stats: dict[str, Any],
+    trace: Trace,
+    hardware: HardwareSpec,
+    host_seconds: float,
+    *,
+    partial: bool,
+    timeline: Timeline | None,
+) -> RunResult:
+    """Return the figures of a run from the engine's counters."""
+    cycles = stats["cycles"]
+    line = hardware.l2.line_bytes
+    clock = hardware.gpu.sm_clock_hz
+    latency_us = cycles_to_us(cycles, clock)
+    reads = stats["l2_read_requests"]
+    served = stats["l2_read_hits"] + stats["l2_shadow_hits"] + stats["l2_read_merges"]
+    looked_up = served + stats["l2_read_misses"]
+    stalls = {ROLE_NAMES[role]: dict(sorted(reasons.items())) for role, reasons in stats["stalls"].items() if reasons}
+    pipe = {"busy": stats["tensor_busy_cycles"], "drain": stats["tensor_drain_cycles"], **stats["tensor_idle"]}
+    stalls["tensor_pipe"] = {reason: pipe[reason] for reason in sorted(pipe) if pipe[reason]}
+    whole = trace.shape is not None and not partial
+    return RunResult(
+        cycles=cycles,
+        latency_us=latency_us,
+        tflops=trace.shape.flops / latency_us / 1e6 if trace.shape is not None and whole else None,
+        tensor_utilization=stats["tensor_busy_cycles"] / (cycles * hardware.gpu.sm_count) if cycles else 0.0,
+        l2_read_bytes=reads * line,
+        sm_read_bytes=stats["read_lines"] * line,
+        l2_hit_rate=served / looked_up if looked_up else None,
+        dram_read_bytes=stats["memory_reads"] * line,
+        dram_write_bytes=stats["memory_writes"] * line,
+        lrc_merge_rate=stats["lrc_merges"] / stats["read_lines"] if stats["read_lines"] else None,
+        stall_cycles=stalls,
+        lines=stats["read_lines"] + stats["write_lines"],
+        host_seconds=host_seconds,
+        simulated_cycles_per_second=cycles / host_seconds if host_seconds else 0.0,
+        gpu=hardware.gpu.name,
+        sm_clock_hz=clock,
+        partial=partial,
+        counters={name: value for name, value in stats.items() if name not in ("cycles", "stalls", "tensor_idle")},
+        timeline=timeline,
+    )
