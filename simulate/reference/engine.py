@@ -125,6 +125,7 @@ class Engine:
             for ring, fills in self.fills_of_kind[tiles.known[thread.tile].kind].items():
                 thread.bases[ring] += fills
         thread.tile += 1
+        thread.ready = max(thread.ready, cycle)
         thread.tile_edge_due = thread.role >= 1
         binding = tiles.known[thread.tile]
         thread.coordinates = self._coordinates(binding)
