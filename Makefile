@@ -7,7 +7,7 @@ JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 RUN_EXTRAS := workflow,report
-TEST_EXTRAS := $(RUN_EXTRAS),test,dev,parquet,ncu,baselines
+TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,parquet,ncu,baselines
 
 PACKAGE := $(shell find src instrument translate simulate analytical measure report data/measured \
     -type f -not -path '*/__pycache__/*' -not -name '.*')
@@ -17,6 +17,7 @@ CPP := $(shell find simulate instrument -name '*.?pp' -o -name '*.cu' -o -name '
 
 all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measurements -> results/report.html
 	$(BIN)/snakemake all
+	@cat results/logs/validate.log
 
 test: gates core-test $(VENV)/.test  ## every gate and every test
 	$(BIN)/python -m pytest -n $(JOBS) --junitxml=build/test/junit.xml
@@ -44,6 +45,9 @@ format: $(VENV)/.test  ## rewrite all sources in house style
 
 stub: $(VENV)/.test  ## regenerate the committed type stub of the engine
 	$(BIN)/python -m nanobind.stubgen -m simfa.simulate._core -o simulate/_core.pyi
+
+results-table: all  ## write the accuracy table of the last run into README.md
+	$(BIN)/snakemake readme
 
 skips: $(VENV)/.test  ## what the last `make test` skipped and why
 	$(BIN)/python tests/skip_table.py build/test/junit.xml

@@ -38,6 +38,8 @@ _REFUSED_SUFFIX = {
     ".nsys-rep": f"is an Nsight Systems report, which only nsys can open; {_NSYS_EXPORT}",
     ".qdrep": f"is an Nsight Systems report, which only nsys can open; {_NSYS_EXPORT}",
 }
+# Signs up to this rank need no second look; a benchmark's output may stand before a profiler's table.
+_TELLING = 2
 _CATALOGUE = re.compile(r"Metric Name.*Metric Description")
 
 
@@ -88,7 +90,7 @@ def _text_format(path: Path) -> str:
         seen = _sign(line.text, previous)
         if seen is not None and (best is None or seen.rank < best.rank):
             best = seen
-            if seen.rank == 0:
+            if seen.rank <= _TELLING:
                 return seen.name
         if seen is None:
             log.feed(line.number, line.text)

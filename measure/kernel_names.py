@@ -29,12 +29,15 @@ _PAIRS = {">": "<", ")": "(", "]": "[", "}": "{"}
 
 
 class KernelName(NamedTuple):
-    """`function` without namespaces and template arguments, `qualified` with namespaces, `functor` inside a wrapper.
+    """The parts of the name `full`.
+
+    `function` is without namespaces and template arguments, `qualified` with namespaces, `functor` inside a wrapper.
 
     `identity` is the same for one kernel under both Nsight tools: no namespaces, return type, casts, parameters,
     blanks.
     """
 
+    full: str
     function: str
     qualified: str
     functor: str | None
@@ -63,14 +66,14 @@ def parse(name: str) -> KernelName:
     if text.startswith("_Z"):
         parts, functor = _mangled(text)
         if parts:
-            return KernelName(parts[-1], "::".join(parts), functor, text, True, cut)
+            return KernelName(name, parts[-1], "::".join(parts), functor, text, True, cut)
     head, arguments = _split(text)
     qualified = head or text
     function = _last(qualified) or text
     functor = _functor(arguments) if function in WRAPPERS else None
     shown = f"{function}{'<' + arguments + '>' if arguments else ''}"
     identity = re.sub(r"\s+", "", _SCOPE.sub("", _CAST.sub("", shown)))
-    return KernelName(function, qualified, functor, identity, False, cut)
+    return KernelName(name, function, qualified, functor, identity, False, cut)
 
 
 def _last(qualified: str) -> str:

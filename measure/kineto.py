@@ -5,12 +5,14 @@ whole microseconds.
 """
 
 import codecs
+import io
 import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, cast
 
 import ijson
 
@@ -18,26 +20,30 @@ from simfa.errors import MeasureError
 from simfa.measure import kernel_names
 from simfa.measure.launch import Extent, Launch, Source, Stated, make_launch
 from simfa.measure.opening import Notes, encoding_of, head_of, reading
-from simfa.measure.quantity import CellError, Reading, exactly, last_digit, plain, scaled
-from simfa.measure.unit_spellings import TIME
+from simfa.measure.quantity import CellError, Number, plain
 
 _BUFFER_BYTES = 1 << 18
 # deviceProperties stands before the events.
 _LOOK_BYTES = 1 << 20
+# Older traces capitalise the category.
+_KERNEL = ("kernel", "Kernel")
 _US_EXPONENT = 3
-_NS_STEP = Decimal("0.001")
+_LARGEST_US = 10**20
+_TIMED = {"duration_ns": "dur"}
 _SHORT_NS = 10_000
 _LONG_NS = 1_000_000_000
-_COUNTERS = "the PyTorch profiler records times, no counters; profile the kernel with ncu"
-_REASONS = {
-    "tool_version": "the trace does not name PyTorch's version",
-    "cluster": "the trace has no cluster sizes",
-    "grid": "the event has no grid",
-    "block": "the event has no block",
-    "device": "the event has no device",
-    "stream": "the event has no stream",
-    "kernel_demangled": "the trace has mangled names only",
-}
+_COUNTERS = "a trace has no counters; use ncu"
+_REASONS = tuple(
+    {
+        "tool_version": "the trace does not name PyTorch's version",
+        "cluster": "the trace has no cluster sizes",
+        "grid": "the event has no grid",
+        "block": "the event has no block",
+        "device": "the event has no device",
+        "stream": "the event has no stream",
+        "kernel_demangled": "the trace has mangled names only",
+    }.items()
+)
 
 
 def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
@@ -54,7 +60,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     short = False
     for index, event in enumerate(_events(path, notes)):
         events += 1
-        if not isinstance(event, dict) or event.get("ph") != "X" or str(event.get("cat", "")).lower() != "kernel":
+        if not isinstance(event, dict) or event.get("ph") != "X" or event.get("cat") not in _KERNEL:
             continue
         try:
             launch = _launch(index, event, source, gpus, stated)
@@ -89,8 +95,8 @@ def _nothing(path: Path, events: int) -> str:
 
 
 def _launch(index: int, event: dict[str, Any], source: Source, gpus: dict[int, str], stated: Stated) -> Launch:
-    duration = _us(event.get("dur"), "dur")
-    start = _us(event.get("ts"), "ts")
+    duration, whole = _ns(event.get("dur"), "dur")
+    start, _ = _ns(event.get("ts"), "ts")
     args = event.get("args")
     args = args if isinstance(args, dict) else {}
     full = event.get("name")
@@ -102,46 +108,44 @@ def _launch(index: int, event: dict[str, Any], source: Source, gpus: dict[int, s
     values: dict[str, object] = {
         "launch_id": str(correlation) if isinstance(correlation, int) else str(index),
         "kernel": name.function,
-        "kernel_demangled": None if name.mangled else full,
-        "kernel_mangled": full if name.mangled else None,
+        "kernel_demangled": None if name.mangled else name.full,
+        "kernel_mangled": name.full if name.mangled else None,
         "grid": _extent(args.get("grid")),
         "block": _extent(args.get("block")),
         "device": device,
         "stream": _whole(args.get("stream", event.get("tid"))),
-        "start_ns": plain(start.value),
-        "duration_ns": plain(duration.value),
+        "start_ns": start,
+        "duration_ns": duration,
         "clock_control": "none",
         "cache_control": "none",
-        "quantisation": {"duration_ns": (plain(duration.low), plain(duration.high))}
-        if duration.low != duration.high
-        else {},
-        "counters": {"duration_ns": "dur"},
+        "counters": _TIMED,
         "source_row": index,
         "flags": ("name_cut",) if name.cut else (),
     }
+    if whole:
+        values["quantisation"] = {"duration_ns": (max(0, duration - 1000), duration + 1000)}
     if device is not None and device in gpus:
         values["gpu"] = gpus[device]
     return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
 
 
-def _us(value: object, key: str) -> Reading:
-    """Return microseconds as ns.
+def _ns(value: object, key: str) -> tuple[Number, bool]:
+    """Return microseconds as ns, and whether they were whole in the trace.
 
-    Three decimals are the ns that were recorded, so exact; whole microseconds come from a truncated start and end, so
-    they are open by one microsecond each way.
+    Decimals are the ns that were recorded, so exact; whole microseconds come from a truncated start and end, so they
+    are open by one microsecond each way.
     """
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise CellError(f"{key} is {str(value)[:40]!r}, not a number of microseconds")
-    try:
-        number = Decimal(value)
-        step = last_digit(number)
-    except (ValueError, ArithmeticError) as error:
-        raise CellError(f"{key} is out of range") from error
-    if number < 0 or number >= Decimal(10) ** 20:
-        raise CellError(f"{key} is {str(value)[:40]}, out of range")
-    if step <= _NS_STEP:
-        return exactly(number.scaleb(_US_EXPONENT), TIME)
-    return scaled(number, step if step < 1 else step * 2, _US_EXPONENT, TIME)
+    if type(value) is int and 0 <= value < _LARGEST_US:
+        return value * 1000, True
+    if isinstance(value, Decimal) and value.is_finite() and value >= 0 and (not value or -12 < value.adjusted() < 20):
+        return plain(value.scaleb(_US_EXPONENT)), False
+    raise CellError(f"{key} is {str(value)[:40]!r}, not a number of microseconds")
+
+
+@lru_cache(maxsize=4096)
+def _sizes(x: object, y: object, z: object) -> Extent | None:
+    sizes = (_whole(x), _whole(y), _whole(z))
+    return cast(Extent, sizes) if None not in sizes else None
 
 
 def _whole(value: object) -> int | None:
@@ -151,8 +155,7 @@ def _whole(value: object) -> int | None:
 def _extent(value: object) -> Extent | None:
     if not isinstance(value, list) or len(value) != 3:
         return None
-    x, y, z = (_whole(size) for size in value)
-    return None if x is None or y is None or z is None else (x, y, z)
+    return _sizes(*value) if all(type(size) is int for size in value) else None
 
 
 def _events(path: Path, notes: Notes) -> Iterator[Any]:
@@ -164,7 +167,7 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
     count = 0
     with reading(path) as handle:
         try:
-            for event in ijson.items(_utf8(handle, head, encoding), prefix, buf_size=_BUFFER_BYTES):
+            for event in ijson.items(_Utf8(handle, encoding), prefix, buf_size=_BUFFER_BYTES):
                 count += 1
                 yield event
         except EOFError:
@@ -180,26 +183,34 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else "unreadable"
+    said = error.args[0] if error.args else ""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return (text.strip().splitlines() or ["unreadable"])[0][:200]
 
 
-def _utf8(handle: BinaryIO, head: bytes, encoding: str) -> Any:
-    """Return a byte stream in UTF-8 without a byte-order mark."""
-    if encoding == "utf-8":
-        return handle
-    if encoding == "utf-8-sig":
-        handle.read(3)
-        return handle
-    return codecs.EncodedFile(handle, "utf-8", encoding, "replace")
+class _Utf8:
+    """The trace as UTF-8 bytes without a byte-order mark.
+
+    It has `read` alone, so that nobody reads past the recoding, and takes what there is, so that a cut in gzip data
+    loses nothing before it.
+    """
+
+    def __init__(self, handle: io.BufferedReader, encoding: str) -> None:
+        self._handle = handle
+        self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)("replace")
+
+    def read(self, size: int) -> bytes:
+        if self._decoder is None:
+            return self._handle.read1(size)
+        while size > 0 and (raw := self._handle.read1(max(size // 2, 1))):
+            if text := self._decoder.decode(raw):
+                return text.removeprefix("\ufeff").encode()
+        return b""
 
 
 def _gpus(path: Path) -> dict[int, str]:
     """Return GPU names by device number from `deviceProperties`, looked for at the trace's beginning."""
-    with reading(path) as handle:
-        try:
-            head = handle.read(_LOOK_BYTES)
-        except EOFError:
-            return {}
+    head = head_of(path, _LOOK_BYTES)
     text = head.decode(encoding_of(head) or "utf-8", "replace")
     found = re.search(r'"deviceProperties"\s*:\s*(?=\[)', text)
     if not found:

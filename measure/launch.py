@@ -9,6 +9,8 @@ import msgspec
 from simfa.measure.quantity import Number
 
 Extent = tuple[int, int, int]
+# Column and why it has no value; a tuple, so that launches alike can share what is made of it.
+Reasons = tuple[tuple[str, str], ...]
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -115,14 +117,14 @@ class Source(NamedTuple):
 
 
 def make_launch(
-    source: Source, values: Mapping[str, object], reasons: Mapping[str, str], default: str, *, stated: Stated
+    source: Source, values: Mapping[str, object], reasons: Reasons, default: str, *, stated: Stated
 ) -> Launch:
     """Return a launch of `values`, with a reason for every null column.
 
     A reason is looked for in `reasons`, then among the standing ones, then `default` is taken. What the export leaves
     open and `stated` answers is filled in and flagged `<column>_stated`.
     """
-    row: dict[str, object] = dict.fromkeys(COLUMNS)
+    row = _BLANK.copy()
     row.update(
         format=source.format,
         tool=source.tool,
@@ -130,25 +132,28 @@ def make_launch(
         gpu=source.gpu,
         source_file=source.name,
     )
-    row.update(quantisation=_EMPTY, counters=_EMPTY, case=_EMPTY, flags=())
     row.update(values)
     flags = row["flags"]
     assert isinstance(flags, tuple)
-    for column, said in zip(Stated._fields, stated, strict=True):
-        if said is not None and row[column] is None:
-            row[column] = said
-            flags = (*flags, f"{column}_stated")
-    row["flags"] = flags
-    nulls = tuple(column for column in NULLABLE if row[column] is None)
-    row["missing"] = _reasons(nulls, tuple(sorted(reasons.items())), default)
+    if stated != _NOTHING:
+        for column, said in zip(Stated._fields, stated, strict=True):
+            if said is not None and row[column] is None:
+                row[column] = said
+                flags = (*flags, f"{column}_stated")
+        row["flags"] = flags
+    nulls = tuple([column for column in NULLABLE if row[column] is None])
+    row["missing"] = _reasons(nulls, reasons, default)
     return Launch(**row)  # type: ignore[arg-type]
 
 
 _EMPTY: dict[str, str] = {}
+_BLANK: dict[str, object] = dict.fromkeys(COLUMNS)
+_BLANK.update(quantisation=_EMPTY, counters=_EMPTY, case=_EMPTY, flags=())
+_NOTHING = Stated()
 
 
 @lru_cache(maxsize=4096)
-def _reasons(nulls: tuple[str, ...], given: tuple[tuple[str, str], ...], default: str) -> dict[str, str]:
+def _reasons(nulls: tuple[str, ...], given: Reasons, default: str) -> dict[str, str]:
     """Return the reason of each null column; launches alike share one dictionary, which keeps large tables small."""
     own = dict(given)
     return {column: own.get(column) or _UNSTATED.get(column) or default for column in nulls}
@@ -156,6 +161,9 @@ def _reasons(nulls: tuple[str, ...], given: tuple[tuple[str, str], ...], default
 
 def numbered(launches: Iterable[Launch]) -> list[Launch]:
     """Return launches with ids made unique: a second `3` becomes `3#2`."""
+    launches = list(launches)
+    if len({launch.launch_id for launch in launches}) == len(launches):
+        return launches
     seen: dict[str, int] = {}
     result = []
     for launch in launches:

@@ -111,8 +111,8 @@ def finish(draft: Draft, source: Source, log: Log, notes: Notes, stated: Stated,
     values: dict[str, object] = {
         "launch_id": draft.identity.number or str(position),
         "kernel": name.function or None,
-        "kernel_demangled": None if name.mangled else draft.identity.name or None,
-        "kernel_mangled": draft.identity.name if name.mangled else None,
+        "kernel_demangled": None if name.mangled else name.full or None,
+        "kernel_mangled": name.full if name.mangled else None,
         "grid": draft.identity.grid or sizes["grid"],
         "block": draft.identity.block or sizes["block"],
         "cluster": sizes["cluster"],
@@ -132,7 +132,7 @@ def finish(draft: Draft, source: Source, log: Log, notes: Notes, stated: Stated,
         "cluster": "not in this export; the raw page has it as launch__cluster_dim_x, _y and _z",
         "kernel_demangled": "the export has mangled names only; export with --print-kernel-base demangled",
     }
-    return make_launch(source, values, reasons, _DEFAULT_REASON, stated=stated)
+    return make_launch(source, values, tuple(sorted(reasons.items())), _DEFAULT_REASON, stated=stated)
 
 
 def source_of(name: str, form: str) -> Source:

@@ -8,13 +8,14 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
-from simfa.measure.launch import Launch, Source, Stated, make_launch
+from simfa.measure.launch import Extent, Launch, Source, Stated, make_launch
 from simfa.measure.opening import Notes, unpacked_file
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -26,7 +27,7 @@ _OPTIONAL = (
     *("deviceId", "streamId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
     *("clusterX", "clusterY", "clusterZ", "correlationId", "graphNodeId"),
 )
-_COUNTERS = "Nsight Systems records times, no counters; profile the kernel with ncu"
+_COUNTERS = "a trace has no counters; use ncu"
 _LIKELY = (
     "likely causes: no CUDA tracing (nsys profile -t cuda), a program that ended before its kernels were flushed, "
     "WSL or a container without access to CUPTI"
@@ -45,7 +46,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro&immutable=1", uri=True)) as database:
                 database.text_factory = lambda text: text.decode("utf-8", "replace")
                 yield from _launches(path, database, notes, stated)
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
             raise MeasureError(f"{path}: this SQLite file is damaged: {error}; export the report again") from error
     _check_age(path, notes)
 
@@ -95,16 +96,17 @@ def _launch(
         notes.drop(f"row {rowid} of the kernel table", "without a name")
         return None
     name = kernel_names.parse(full)
-    device = _whole(row.get("deviceId"))
+    cell = row.get
+    device = _whole(cell("deviceId"))
     graph = row.get("graphNodeId") is not None
     values: dict[str, object] = {
         "launch_id": str(row.get("correlationId") if row.get("correlationId") is not None else rowid),
         "kernel": name.function,
         "kernel_demangled": None if name.mangled else full,
         "kernel_mangled": mangled or (full if name.mangled else None),
-        "grid": _sizes(row, "grid"),
-        "block": _sizes(row, "block"),
-        "cluster": _sizes(row, "cluster"),
+        "grid": _sizes(cell("gridX"), cell("gridY"), cell("gridZ")),
+        "block": _sizes(cell("blockX"), cell("blockY"), cell("blockZ")),
+        "cluster": _sizes(cell("clusterX"), cell("clusterY"), cell("clusterZ")),
         "device": device,
         "stream": _whole(row.get("streamId")),
         "start_ns": start,
@@ -120,23 +122,26 @@ def _launch(
 
 
 _TIMES = {"duration_ns": "end - start"}
-_REASONS = {
-    "cluster": "this export names no cluster for the kernel (schemas from 3.24 on have clusterX, clusterY, clusterZ)",
-    "grid": "the kernel record has no grid",
-    "block": "the kernel record has no block",
-    "kernel_demangled": "the export has mangled names only",
-    "device": "the kernel record has no device",
-    "stream": "the kernel record has no stream",
-}
+_REASONS = tuple(
+    {
+        "cluster": "the kernel record has no cluster (schemas from 3.24 on have clusterX, clusterY, clusterZ)",
+        "grid": "the kernel record has no grid",
+        "block": "the kernel record has no block",
+        "kernel_demangled": "the export has mangled names only",
+        "device": "the kernel record has no device",
+        "stream": "the kernel record has no stream",
+    }.items()
+)
 
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def _sizes(row: dict[str, Any], kind: str) -> tuple[int, int, int] | None:
-    x, y, z = (_whole(row.get(f"{kind}{axis}")) for axis in "XYZ")
-    return (x, y, z) if x and y and z else None
+@lru_cache(maxsize=4096)
+def _sizes(x: object, y: object, z: object) -> Extent | None:
+    sizes = (_whole(x), _whole(y), _whole(z))
+    return cast(Extent, sizes) if all(sizes) else None
 
 
 def _newest(tables: set[str], name: str) -> str | None:

@@ -4,8 +4,9 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
@@ -21,15 +22,24 @@ _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,}){4,}\s*$")
 _TITLED = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?\s*")
 # Spellings of the summary's columns, old and new.
 _MEAN, _MEDIAN = ("Avg", "Average"), ("Med", "Median")
+_SUMMARY = ("Total Time", "Instances", *_MEAN, *_MEDIAN, "GridXYZ", "BlockXYZ", "Name")
+_TRACE = ("Start", "Duration", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Device", "Strm", "Name")
 _DEVICE = re.compile(r"(?P<name>.*\S)\s*\((?P<number>\d{1,4})\)")
-_REASON = "an nsys stats table has no such column"
-_COUNTERS = "Nsight Systems records times, no counters; profile the kernel with ncu"
+_REASONS = (
+    *(
+        (column, "an nsys stats table has no such column")
+        for column in ("cluster", "grid", "block", "device", "stream")
+    ),
+    ("start_ns", "a summary has no start times"),
+    ("kernel_demangled", "the export has mangled names only"),
+)
+_COUNTERS = "a trace has no counters; use ncu"
 
 
 class Columns(NamedTuple):
-    """Where the columns of one table are, the unit of each, and whether it lists launches."""
+    """Where the columns that are read stand in one table, the unit of each, and whether it lists launches."""
 
-    at: dict[str, int]
+    used: tuple[tuple[str, int], ...]
     units: dict[str, str]
     width: int
     trace: bool
@@ -48,10 +58,14 @@ def columns_of(titles: list[str]) -> Columns | None:
         if name not in at:
             at[name], units[name] = position, unit
     if {"Start", "Duration", "GrdX", "BlkX", "Name"} <= at.keys():
-        return Columns(at, units, len(titles), True)
+        return _columns(at, units, len(titles), _TRACE)
     if {"Total Time", "Instances", "Name"} <= at.keys() and any(name in at for name in (*_MEAN, *_MEDIAN)):
-        return Columns(at, units, len(titles), False)
+        return _columns(at, units, len(titles), _SUMMARY)
     return None
+
+
+def _columns(at: dict[str, int], units: dict[str, str], width: int, names: tuple[str, ...]) -> Columns:
+    return Columns(tuple((name, at[name]) for name in names if name in at), units, width, names is _TRACE)
 
 
 def header_of(text: str) -> Columns | None:
@@ -97,17 +111,18 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             forms.add("text")
         elif table is not None and (spans or _ROW_START.match(text)):
             fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
-            launch = _row(path, row.number, fields, row.cut, table, notes, stated, "text" if spans else "csv")
+            found = traces if table.trace else summaries
+            place = _Place(path, row.number, len(found), "text" if spans else "csv")
+            launch = _row(place, fields, row.cut, table, notes, stated)
             if launch is not None:
-                (traces if table.trace else summaries).append(launch)
+                found.append(launch)
         else:
-            notes.skipped_lines += 1
+            notes.outside(row.number, text, row.whole)
             table = None if spans or _is_header(text) else table
         previous = text
     if summaries and traces:
         notes.warn("has a launch trace and a kernel summary; the trace is taken")
-    found = sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
-    if not found:
+    if not traces and not summaries:
         seen = (
             "its kernel table has no whole row"
             if forms
@@ -117,7 +132,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             f"{path}: {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
             "`nsys stats --report cuda_gpu_trace --format csv --output . REPORT.nsys-rep`"
         )
-    yield from found
+    yield from sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
 
 
 def _is_header(text: str) -> bool:
@@ -125,48 +140,47 @@ def _is_header(text: str) -> bool:
     return text.count(",") >= 4 and not any(letter.isdigit() for letter in text)
 
 
+class _Place(NamedTuple):
+    """Where a row stands: file, line, how many rows came before it, and the table's form."""
+
+    path: Path
+    line: int
+    position: int
+    form: str
+
+
 def _row(
-    path: Path,
-    number: int,
-    fields: list[str] | None,
-    cut: bool,
-    table: Columns,
-    notes: Notes,
-    stated: Stated,
-    form: str,
+    place: _Place, fields: list[str] | None, cut: bool, table: Columns, notes: Notes, stated: Stated
 ) -> Launch | None:
-    place = f"line {number}"
     if fields is None or len(fields) != table.width or cut:
         why = "its quotes do not balance" if fields is None else f"{len(fields)} of {table.width} fields"
-        notes.drop(place, "the file ends inside it" if cut else why)
+        notes.drop(f"line {place.line}", "the file ends inside it" if cut else why)
         return None
-    cells = {name: fields[position].strip() for name, position in table.at.items()}
+    cells = {name: fields[position].strip() for name, position in table.used}
     if table.trace and not cells["GrdX"]:
         return None  # a copy or memset
     try:
         values = _trace(cells, table.units) if table.trace else _summary(cells, table.units, notes)
     except StopError as error:
-        raise MeasureError(f"{path}:{number}: {error}") from error
+        raise MeasureError(f"{place.path}:{place.line}: {error}") from error
     except CellError as error:
-        notes.drop(place, str(error))
+        notes.drop(f"line {place.line}", str(error))
         return None
     name = kernel_names.parse(cells["Name"])
     flags = values.pop("flags", ())
     assert isinstance(flags, tuple)
-    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{form}", "nsys")
+    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{place.form}", "nsys")
     values |= {
         "kernel": name.function or None,
-        "kernel_demangled": None if name.mangled else cells["Name"] or None,
-        "kernel_mangled": cells["Name"] if name.mangled else None,
+        "kernel_demangled": None if name.mangled else name.full or None,
+        "kernel_mangled": name.full if name.mangled else None,
         "clock_control": "none",
         "cache_control": "none",
-        "source_row": number,
+        "source_row": place.line,
         "flags": (*flags, *(("name_cut",) if name.cut else ())),
     }
-    values.setdefault("launch_id", str(number))
-    reasons = {"cluster": _REASON, "grid": _REASON, "block": _REASON, "device": _REASON, "stream": _REASON}
-    reasons |= {"start_ns": "a summary has no start times", "kernel_demangled": "the export has mangled names only"}
-    return make_launch(source, values, reasons, _COUNTERS, stated=stated)
+    values.setdefault("launch_id", str(place.position))
+    return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
 
 
 def _time(text: str, title: str, unit: str) -> Reading:
@@ -183,24 +197,39 @@ def _time(text: str, title: str, unit: str) -> Reading:
 
 
 def _duration(reading: Reading, counter: str) -> dict[str, object]:
-    values: dict[str, object] = {"duration_ns": plain(reading.value), "counters": {"duration_ns": counter}}
+    values: dict[str, object] = {"duration_ns": plain(reading.value), "counters": _counters(counter)}
     if reading.low != reading.high:
         values["quantisation"] = {"duration_ns": (plain(reading.low), plain(reading.high))}
     return values
 
 
+@lru_cache(maxsize=16)
+def _counters(title: str) -> dict[str, str]:
+    return {"duration_ns": title}
+
+
 def _trace(cells: dict[str, str], units: dict[str, str]) -> dict[str, object]:
     values = _duration(_time(cells["Duration"], "Duration", units["Duration"]), "Duration")
     values["start_ns"] = plain(_time(cells["Start"], "Start", units["Start"]).value)
-    for key, prefix in (("grid", "Grd"), ("block", "Blk")):
-        x, y, z = (integer(cells.get(f"{prefix}{axis}", "")) for axis in "XYZ")
-        values[key] = (x, y, z) if x is not None and y is not None and z is not None else None
-    if device := _DEVICE.fullmatch(cells.get("Device", "")):
-        values["gpu"], values["device"] = device["name"], int(device["number"])
+    values["grid"] = _sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
+    values["block"] = _sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
+    values["gpu"], values["device"] = _device(cells.get("Device", ""))
     if cells.get("CorrId"):
         values["launch_id"] = cells["CorrId"]
     values["stream"] = integer(cells.get("Strm", ""))
     return values
+
+
+@lru_cache(maxsize=4096)
+def _sizes(x: str, y: str, z: str) -> Extent | None:
+    sizes = (integer(x), integer(y), integer(z))
+    return cast(Extent, sizes) if None not in sizes else None
+
+
+@lru_cache(maxsize=64)
+def _device(text: str) -> tuple[str | None, int | None]:
+    found = _DEVICE.fullmatch(text)
+    return (found["name"], int(found["number"])) if found else (None, None)
 
 
 def _summary(cells: dict[str, str], units: dict[str, str], notes: Notes) -> dict[str, object]:

@@ -14,6 +14,7 @@ Number = int | float
 
 # Wide enough that no product of two printed numbers is rounded.
 _EXACT = Context(prec=120)
+_ONE = Decimal(1)
 _HALF = Decimal("0.5")
 _LARGEST_EXPONENT = 30
 
@@ -70,8 +71,9 @@ def read_cell(text: str, unit: str) -> Reading | Absent:
 
 def scaled(number: Decimal, step: Decimal, exponent: int, dimension: str) -> Reading:
     """Return `number` times ten to `exponent`; `step` is one unit of its last printed digit."""
-    exact = step == 1 and exponent == 0
-    half = Decimal(0) if exact else _EXACT.multiply(step, _HALF)
+    if step is _ONE and exponent == 0:
+        return exactly(number, dimension)
+    half = Decimal(0) if step == 1 and exponent == 0 else _EXACT.multiply(step, _HALF)
     low, high = _EXACT.subtract(number, half), _EXACT.add(number, half)
     shift = Decimal(exponent)
     return Reading(
@@ -88,6 +90,8 @@ def parse_number(text: str) -> tuple[Decimal, Decimal]:
     A comma before exactly three digits groups thousands; every other comma raises `StopError`.
     """
     text = text.strip()
+    if len(text) < 19 and text.isdecimal() and text.isascii():
+        return Decimal(text), _ONE
     if _GROUPED.fullmatch(text):
         text = text.replace(",", "")
     elif _COMMAS.fullmatch(text) and any(letter.isdigit() for letter in text):

@@ -83,15 +83,16 @@ def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
         raise MeasureError(f"not a simulation's statistics: {error}") from error
 
 
-def find_stats(folders: Sequence[str | Path]) -> list[Path]:
-    """Return every `stats.json` under the folders, sorted; raises `MeasureError` for a folder that holds none."""
+def find_stats(places: Sequence[str | Path]) -> list[Path]:
+    """Return the files among `places` and every `stats.json` below the folders among them, in that order.
+
+    Raises `MeasureError` for a folder that holds none.
+    """
     found: list[Path] = []
-    for folder in folders:
-        here = sorted(Path(folder).rglob("stats.json"))
+    for place in map(Path, places):
+        here = [place] if place.is_file() else sorted(place.rglob("stats.json"))
         if not here:
-            raise MeasureError(
-                f"{folder}: holds no stats.json; expected the -o folder of simulate, predict or validate"
-            )
+            raise MeasureError(f"{place}: holds no stats.json; expected the -o folder of simulate, predict or validate")
         found += here
     return found
 

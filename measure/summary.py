@@ -127,7 +127,7 @@ def extras_text(summary: Summary) -> list[str]:
             for entry in summary.logs
         ]
         headers = ("run", "log", "log us", "simulated us", "difference")
-        title = "logs and their simulation: self-consistency, no measurement and no part of any MAPE"
+        title = "logs (longest CTA, without launch) and their simulation: no measurement and no part of any MAPE"
         parts.append(f"{title}\n{text_table(headers, rows, right=(2, 3, 4))}")
     if summary.predictions:
         rows = [

@@ -44,7 +44,7 @@ def write(path: Path, found: Measurements) -> None:
     with atomic_write(path) as handle:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(flat(launch) for launch in found.launches)
+        writer.writerows(flat(found.launches))
 
 
 def _write_parquet(path: Path, found: Measurements) -> None:
@@ -58,7 +58,7 @@ def _write_parquet(path: Path, found: Measurements) -> None:
     schema = arrow.schema([(column, _arrow_type(arrow, column)) for column in COLUMNS])
     with atomic_write(path, "wb") as handle, parquet.ParquetWriter(handle, schema) as writer:
         for start in range(0, len(found.launches), _BATCH):
-            rows = [flat(launch) for launch in found.launches[start : start + _BATCH]]
+            rows = list(flat(found.launches[start : start + _BATCH]))
             columns = [
                 arrow.array(values, type=_arrow_type(arrow, name))
                 for name, values in zip(COLUMNS, zip(*rows, strict=True), strict=True)

@@ -113,7 +113,11 @@ nb::dict stats_of(const Engine& engine) {
             if (pairs.stalls[role][reason] != 0) reasons[kReasonNames[reason]] = pairs.stalls[role][reason];
         stalls[nb::int_(role)] = reasons;
     }
+    nb::dict idle;
+    for (int reason = 0; reason < kReasons; ++reason)
+        if (pairs.tensor_idle[reason] != 0) idle[kReasonNames[reason]] = pairs.tensor_idle[reason];
     nb::dict stats;
+    stats["tensor_idle"] = idle;
     stats["cycles"] = totals.cycles;
     stats["sms_used"] = totals.sms_used;
     stats["stalls"] = stalls;

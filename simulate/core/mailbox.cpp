@@ -1,31 +1,33 @@
 #include "mailbox.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
 
 namespace simfa {
 
 namespace {
 
-constexpr std::uint32_t kLast = 0xFFFFFFFF;
-
-// Pairs and slices are numbered apart; messages between slices come after those of pairs.
+// Pairs and slices are numbered apart; messages between slices come after those of pairs. Requests and answers between
+// two slices may meet at a cycle although they were sent in different ones, hence the kind.
 std::uint64_t order_of(const Message& message) {
-    const std::uint64_t between_slices = message.kind >= hop_request ? 1 : 0;
-    return (std::uint64_t{message.offset} << 17) | (between_slices << 16) | message.source;
+    const std::uint64_t order = (std::uint64_t{message.offset} << 20) | (std::uint64_t{message.source} << 3);
+    return message.kind >= hop_request ? order | (1U << 19) | message.kind : order;
 }
+
+// Working memory of a thread, shared by all its mailboxes as they are opened one after the other.
+struct Sorter {
+    std::vector<std::uint32_t> places;  // by offset: how many messages, then where the next one goes
+    std::vector<Message> sorted;
+};
 
 }  // namespace
 
 Mailbox::Mailbox(int threads, Cycle window_cycles, Cycle latency_cycles)
     : window_(static_cast<std::uint64_t>(window_cycles)),
-      ring_(static_cast<std::uint64_t>(latency_cycles / window_cycles + 3)),
+      ring_(static_cast<std::uint64_t>((latency_cycles - 1) / window_cycles + 2)),
       threads_(static_cast<std::size_t>(threads)),
       boxes_(ring_.divisor() * threads_),
-      storage_(boxes_.size()),
-      first_of_cycle_(static_cast<std::size_t>(window_cycles)),
-      cycles_(static_cast<std::size_t>(window_cycles) / 64 + 1) {}
+      storage_(boxes_.size()) {}
 
 void Mailbox::make_room(Box& box, std::uint64_t window) {
     std::vector<Message>& storage = storage_[static_cast<std::size_t>(&box - boxes_.data())];
@@ -47,56 +49,42 @@ std::span<const Message> Mailbox::open(Cycle window_start) {
     for (std::size_t box = first; box < first + threads_; ++box)
         if (boxes_[box].window == static_cast<std::uint32_t>(window)) count += messages(box).size();
     if (count == 0) return {};
-    gather(first, count);
-    order_ties(count);
-    return {sorted_.data(), count};
+    return sort(first, count);
 }
 
-// Sorts the messages of the boxes from `first` on by cycle, keeping their order within a cycle, and empties the boxes.
-// Going backwards, each message is chained in front of the later ones of its cycle.
-void Mailbox::gather(std::size_t first, std::size_t count) {
-    if (sorted_.size() < count) {
-        sorted_.resize(2 * count);
-        unsorted_.resize(2 * count);
-        next_.resize(2 * count);
-    }
-    std::uint32_t index = 0;
-    for (std::size_t box = first + threads_; box-- > first;) {
-        const std::span<const Message> sent = messages(box);
-        for (std::size_t i = sent.size(); i-- > 0; ++index) {
-            const std::uint32_t cycle = sent[i].offset;
-            const std::uint64_t bit = std::uint64_t{1} << (cycle % 64);
-            std::uint64_t& word = cycles_[cycle / 64];
-            unsorted_[index] = &sent[i];
-            next_[index] = (word & bit) != 0 ? first_of_cycle_[cycle] : kLast;
-            first_of_cycle_[cycle] = index;
-            word |= bit;
-        }
-    }
-    Message* out = sorted_.data();
-    for (std::size_t i = 0; i < cycles_.size(); ++i)
-        for (; cycles_[i] != 0; cycles_[i] &= cycles_[i] - 1) {
-            const std::size_t cycle = 64 * i + static_cast<std::size_t>(std::countr_zero(cycles_[i]));
-            for (index = first_of_cycle_[cycle]; index != kLast; index = next_[index]) *out++ = *unsorted_[index];
-        }
+// Sorts the messages of the boxes from `first` on and empties the boxes: a stable counting sort by offset, then an
+// insertion sort that only moves messages of the same cycle, which mostly are in order.
+std::span<const Message> Mailbox::sort(std::size_t first, std::size_t count) {
+    thread_local Sorter sorter;
+    if (sorter.sorted.size() < count) sorter.sorted.resize(2 * count);
+    sorter.places.assign(window_.divisor(), 0);
+    std::uint32_t* const places = sorter.places.data();
+    Message* const sorted = sorter.sorted.data();
     for (std::size_t box = first; box < first + threads_; ++box)
+        for (const Message& message : messages(box)) ++places[message.offset];
+    std::uint32_t place = 0;
+    for (std::size_t offset = 0; offset < window_.divisor(); ++offset) {
+        const std::uint32_t here = places[offset];
+        places[offset] = place;
+        place += here;
+    }
+    for (std::size_t box = first; box < first + threads_; ++box) {
+        for (const Message& message : messages(box)) sorted[places[message.offset]++] = message;
         boxes_[box] = {storage_[box].data(), static_cast<std::uint32_t>(storage_[box].size()), kNoWindow};
-}
-
-// An insertion sort that only moves messages of the same cycle.
-void Mailbox::order_ties(std::size_t count) {
+    }
     std::uint64_t highest = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t order = order_of(sorted_[i]);
+        const std::uint64_t order = order_of(sorted[i]);
         if (order >= highest) {
             highest = order;
             continue;
         }
-        const Message message = sorted_[i];
+        const Message message = sorted[i];
         std::size_t hole = i;
-        for (; hole > 0 && order_of(sorted_[hole - 1]) > order; --hole) sorted_[hole] = sorted_[hole - 1];
-        sorted_[hole] = message;
+        for (; hole > 0 && order_of(sorted[hole - 1]) > order; --hole) sorted[hole] = sorted[hole - 1];
+        sorted[hole] = message;
     }
+    return {sorted, count};
 }
 
 Cycle Mailbox::next_window(Cycle window_start) const {

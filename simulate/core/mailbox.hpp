@@ -13,9 +13,10 @@ namespace simfa {
 
 // Each sending thread has its own boxes, so posting takes no lock: during a window threads post to later windows only,
 // while the owner opens the present one.
-class Mailbox {
+class alignas(64) Mailbox {
   public:
-    // `latency_cycles` is the longest time between the window of a post and its arrival.
+    // `latency_cycles` is the longest time between sending a message, in the window in which it is posted, and its
+    // arrival.
     Mailbox(int threads, Cycle window_cycles, Cycle latency_cycles);
 
     // Files `message` under the window of `arrival` and sets its offset. Throws `std::logic_error` if the arrival lies
@@ -31,7 +32,8 @@ class Mailbox {
     }
 
     // Returns all messages that arrive in the window starting at `window_start`, in the order of (cycle, pairs before
-    // slices, source, sequence), and forgets them. The span is valid until the next call.
+    // slices, source, sequence), and forgets them; among the messages of one slice to another the kind goes before the
+    // sequence. The span is valid until the thread opens another mailbox.
     std::span<const Message> open(Cycle window_start);
 
     // Start of the first window from `window_start` on that has messages; `kNever` if there is none.
@@ -52,22 +54,18 @@ class Mailbox {
     std::span<const Message> messages(std::size_t box) const {
         return {storage_[box].data(), storage_[box].size() - boxes_[box].room};
     }
-    void gather(std::size_t first, std::size_t count);
-    void order_ties(std::size_t count);
+    std::span<const Message> sort(std::size_t first, std::size_t count);
 
+    // What posting reads, in one cache line.
     Divider window_;
     Divider ring_;
     std::size_t threads_;
-    std::vector<Box> boxes_;                     // [window mod ring][thread]
+    std::vector<Box> boxes_;  // [window mod ring][thread]
+
     std::vector<std::vector<Message>> storage_;  // of each box
-    std::vector<const Message*> unsorted_;
-    std::vector<std::uint32_t> next_;            // behind each unsorted message: the next one of the same cycle
-    std::vector<std::uint32_t> first_of_cycle_;  // valid where `cycles_` has a bit
-    std::vector<std::uint64_t> cycles_;          // one bit a cycle of the window
-    std::vector<Message> sorted_;
 };
 
-// Where a unit's messages go, for the thread that runs it.
+// Where the messages of the units that run on one thread go.
 struct Outbox {
     std::span<Mailbox> pairs;
     std::span<Mailbox> slices;

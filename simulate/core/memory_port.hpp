@@ -39,9 +39,7 @@ class MemoryPort {
     // Asks the host's caches for what the answers of a window will touch.
     void prefetch(std::span<const Message> inbox) const {
         for (const Message& message : inbox)
-            if (message.kind == read_response) lrc_.prefetch(message.tag);
-        for (const Message& message : inbox)
-            if (message.kind == read_response) lrc_.prefetch_slot(message.tag);
+            if (message.kind == read_response) lrc_.prefetch(message.line);
     }
 
     // Phase 1: delivers what is due at `now` at the response ports.

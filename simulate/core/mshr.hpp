@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "messages.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -11,13 +12,8 @@ namespace simfa {
 // A request as a slice keeps it.
 struct SliceRequest {
     Cycle arrival = 0;
-    std::uint32_t line = 0;
+    Message message;
     std::uint32_t set = 0;
-    std::uint16_t source = 0;
-    std::uint16_t tag = 0;
-    std::uint16_t extra = 0;
-    std::uint8_t kind = 0;
-    std::uint8_t flags = 0;
 };
 
 class MshrFile {

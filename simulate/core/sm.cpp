@@ -131,20 +131,39 @@ void Sm::end_role(int index, Cycle now) {
     ++ended_;
 }
 
+// Puts the cycles since the last call down to the role's reason, and goes on with `next`.
 void Sm::account(int index, Cycle now, Reason next) {
     Role& role = roles_[index];
-    Cycle from = role.accounted;
-    const Cycle ready = std::clamp(role.ready, from, now);
     // Cycles between being ready and getting an issue slot are the frontend's.
-    if (role.reason != Reason::launch && role.state == Role::State::running && ready < now) {
-        stats_.stalls[index][static_cast<int>(Reason::issue)] += now - ready;
-        timeline_.add(index_, index, static_cast<int>(Reason::issue), ready, now, role.tiles - 1);
-    }
-    const Cycle until = role.reason != Reason::launch && role.state == Role::State::running ? ready : now;
-    stats_.stalls[index][static_cast<int>(role.reason)] += until - from;
-    timeline_.add(index_, index, static_cast<int>(role.reason), from, until, role.tiles - 1);
+    Cycle until = now;
+    if (role.reason != Reason::launch && role.state == Role::State::running)
+        until = std::clamp(role.ready, role.accounted, now);
+    charge(index, role.accounted, until, role.reason);
+    charge(index, until, now, Reason::issue);
     role.accounted = now;
     role.reason = next;
+}
+
+void Sm::charge(int index, Cycle from, Cycle until, Reason reason) {
+    if (from >= until) return;
+    Role& role = roles_[index];
+    stats_.stalls[index][static_cast<int>(reason)] += until - from;
+    role.recent[role.stretches++ % Role::kRecent] = {from, until, reason};
+    timeline_.add(index_, index, static_cast<int>(reason), from, until, role.tiles - 1);
+}
+
+// The tensor pipe was idle until `until`, when `role` uses it: puts that down to what the role was doing.
+void Sm::charge_idle_pipe(const Role& role, Cycle until) {
+    Cycle left = until;
+    const Cycle from = tensor_core_.free_at();
+    for (std::uint32_t k = 1; k <= std::min(role.stretches, Role::kRecent) && left > from; ++k) {
+        const Role::Stretch& stretch = role.recent[(role.stretches - k) % Role::kRecent];
+        const Cycle begin = std::max(stretch.begin, from);
+        if (begin >= left) continue;
+        stats_.tensor_idle[static_cast<int>(stretch.reason)] += left - begin;
+        left = begin;
+    }
+    if (left > from) stats_.tensor_idle[static_cast<int>(Reason::issue)] += left - from;
 }
 
 void Sm::close_accounts(Cycle end) {
@@ -152,10 +171,11 @@ void Sm::close_accounts(Cycle end) {
     for (int i = 0; i < kernel_.roles; ++i) {
         Role& role = roles_[i];
         const Cycle now = std::max(end, role.accounted);
-        stats_.stalls[i][static_cast<int>(role.reason)] += now - role.accounted;
-        timeline_.add(index_, i, static_cast<int>(role.reason), role.accounted, now, role.tiles - 1);
+        charge(i, role.accounted, now, role.reason);
         role.accounted = now;
     }
+    if (end > tensor_core_.free_at())
+        stats_.tensor_idle[static_cast<int>(Reason::tail)] += end - tensor_core_.free_at();
     stats_.tensor_busy_cycles += tensor_core_.busy_cycles();
     stats_.tensor_drain_cycles += tensor_core_.drain_cycles();
     stats_.cuda_busy_cycles += cuda_core_.busy_cycles();
@@ -261,7 +281,8 @@ Sm::Outcome Sm::issue(int index, Cycle now) {
             }
             barriers_.expect(ring, fill);
             role.ready = now + (named ? config_.named_wait_cycles : config_.mbarrier_wait_cycles);
-            wake_fill(ring, fill, now);
+            // Who is woken by an issue takes part in the frontend from the next cycle on.
+            wake_fill(ring, fill, now, 1);
             break;
         }
         case Op::mb_wait:
@@ -317,6 +338,7 @@ Sm::Outcome Sm::issue_wgmma(Role& role, const Instruction& instruction, Cycle no
         return Outcome::refused;
     }
     account(index, now, Reason::wgmma_issue);
+    if (now > tensor_core_.free_at()) charge_idle_pipe(role, now);
     const TensorCore::Slice slice = tensor_core_.issue(register_a, now, instruction.work_cycles);
     role.groups.add(slice.end, slice.done);
     if (role.group_start < 0) role.group_start = slice.start;
@@ -396,36 +418,28 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
         corner[3] += role.tile.batch;
     }
     op.bytes = map.box_bytes();
-    const bool multicast = (instruction.flags & kMulticast) && instruction.op == Op::tma_tensor && peer() != nullptr;
     if (instruction.op == Op::tma_store) {
         op.kind = TmaOp::Kind::store;
         op.store_group = role.stores.open_index();
         role.stores.add();
-    }
-    if (multicast && config_.lrc_multicast) {
+    } else if ((instruction.flags & kMulticast) && peer() != nullptr) {
         op.multicast = true;
+        op.split = !config_.lrc_multicast && config_.ideal_latency_cycles == 0;
         corner[1] += cluster_rank() * map.box[1];
     }
-    if (multicast && !config_.lrc_multicast) {
-        // Without multicast each CTA of the pair loads both halves for itself.
-        TensorMap whole = map;
-        whole.box[1] *= 2;
-        op.bytes *= 2;
-        op.lines = BoxLines(whole, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
-    } else {
-        op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
-    }
+    op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
     tma_.issue(op, instruction.map, now);
 }
 
-void Sm::wake_fill(int ring, std::int64_t fill, Cycle now) {
+// Wakes who waits for a fill if it is complete, `least` cycles later or more.
+void Sm::wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least) {
     if (!barriers_.complete(ring, fill)) return;
     for (int i = 0; i < kernel_.roles; ++i) {
         Role& role = roles_[i];
         if (role.state == Role::State::blocked && role.wait == Role::Wait::fill && role.ring == ring &&
             role.wait_target == fill) {
             advance(role);
-            wake(role, now + config_.mbarrier_wake_cycles);
+            wake(role, now + std::max<Cycle>(least, config_.mbarrier_wake_cycles));
         }
     }
 }

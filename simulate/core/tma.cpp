@@ -83,7 +83,7 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
             }
         }
         const bool write = op.kind == TmaOp::Kind::store;
-        while (!op.lines.empty()) {
+        while (op.second || !op.lines.empty()) {
             if (now < pace_cycle_) {
                 next_ = pace_cycle_;
                 return;
@@ -93,15 +93,20 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                 blocked_since_ = now;
                 return;
             }
-            const std::uint32_t line = op.lines.next();
+            Target target = op.multicast ? Target::both : Target::own;
+            if (op.split) {
+                target = op.second ? Target::other : Target::own;
+                op.second = !op.second;
+            }
+            if (target != Target::other) op.line = op.lines.next();
             ++in_flight_;
-            ++op.pending[0];
-            if (op.multicast) ++op.pending[1];
+            if (target != Target::other) ++op.pending[0];
+            if (target != Target::own) ++op.pending[1];
             ++stats_.requests;
             if (write)
                 ++stats_.write_lines;
             else
-                stats_.read_lines += op.multicast ? 2 : 1;
+                stats_.read_lines += target == Target::both ? 2 : 1;
             if (config_.cycles_per_line > 1) {
                 pace_cycle_ = now + config_.cycles_per_line;
             } else {
@@ -109,7 +114,7 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                 pace_start_ = now;
                 if (pace_used_ >= config_.lines_per_cycle) pace_cycle_ = now + 1;
             }
-            port.request(line, write, {index, static_cast<std::uint8_t>(sm_), op.multicast}, now);
+            port.request(op.line, write, {index, static_cast<std::uint8_t>(sm_), target}, now);
         }
         pop();
         read_source(op, now);
@@ -118,7 +123,7 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
 }
 
 void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
-    if (!other) {
+    if (!other || ops_[index].split) {
         --in_flight_;
         if (blocked_ && next_ > now) next_ = now;
     }

@@ -20,6 +20,9 @@ struct TmaOp {
     enum class Kind : std::uint8_t { load, store };
     Kind kind = Kind::load;
     bool multicast = false;
+    bool split = false;   // multicast is off: each line is requested once for either SM
+    bool second = false;  // of a split operation, `line` is still to be requested for the other SM
+    std::uint32_t line = 0;
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
     std::int64_t fill = 0;         // absolute fill of the ring (load)
@@ -81,9 +84,9 @@ class TmaEngine {
     bool blocked_ = false;
     Cycle blocked_since_ = 0;
     Cycle last_start_ = -(Cycle{1} << 40);  // of the last operation: long ago
-    Cycle pace_cycle_ = -1;       // the next line may go out from here on
-    Cycle pace_start_ = -1;       // cycle of the last line ...
-    std::int32_t pace_used_ = 0;  // ... and so many went out in it
+    Cycle pace_cycle_ = -1;                 // the next line may go out from here on
+    Cycle pace_start_ = -1;                 // cycle of the last line ...
+    std::int32_t pace_used_ = 0;            // ... and so many went out in it
     std::int32_t in_flight_ = 0;
     Cycle next_ = kNever;
 };

@@ -172,6 +172,14 @@ class Grid(_Group, frozen=True):
     tile_edge_cycles: Cycles
 
 
+class Analytical(_Group, frozen=True):
+    """Closed-form model: the kernel it assumes, and the share of L2 that holds reusable K/V under each policy."""
+
+    kernel: Literal["fa3", "cutile"]
+    paper_l2_fraction: Annotated[float, Meta(gt=0, le=1)]
+    effective_l2_fraction: Annotated[float, Meta(gt=0, le=1)]
+
+
 class HardwareSpec(_Group, frozen=True):
     """One GPU: every value the simulator and the analytical model need, in the units of the field names."""
 
@@ -187,6 +195,7 @@ class HardwareSpec(_Group, frozen=True):
     l2: L2
     memory: Memory
     grid: Grid
+    analytical: Analytical
 
     def __post_init__(self) -> None:
         """Refuse combinations that cannot be built."""

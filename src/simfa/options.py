@@ -29,11 +29,20 @@ def shape_options(function: Callable[..., Any]) -> Callable[..., Any]:
     Either `--model` with `--seqlen`, or the sizes one by one; sizes given beside `--model` change that model's shape.
     Wrong combinations are usage errors (exit code 2); impossible sizes raise `ShapeError` (exit code 1).
     """
+    return _shape_options(function, optional=False)
 
+
+def optional_shape_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the SHAPE flags as `shape_options` does; without any of them `shape` is None."""
+    return _shape_options(function, optional=True)
+
+
+def _shape_options(function: Callable[..., Any], *, optional: bool) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         flags = {name: kwargs.pop(name) for name in _SHAPE_FLAGS}
-        return function(*args, shape=shape_from_flags(**flags), **kwargs)
+        absent = all(flags[name] is None for name in _SHAPE_FLAGS if name not in ("causal", "dtype"))
+        return function(*args, shape=None if optional and absent else shape_from_flags(**flags), **kwargs)
 
     for option in reversed(
         [

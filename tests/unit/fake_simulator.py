@@ -34,8 +34,12 @@ def statistics(
         "dram_write_bytes": 1 << 18,
         "lrc_merge_rate": 0.25,
         "stall_cycles": {
-            "producer": {"issue": cycles // 4, "stage_empty": cycles - cycles // 4},
-            "consumer1": {"issue": cycles // 2, "wgmma": cycles // 4, "softmax": cycles - cycles // 2 - cycles // 4},
+            "producer": {"issue": cycles // 4, "acquire_stage": cycles - cycles // 4},
+            "consumer1": {
+                "issue": cycles // 2,
+                "wgmma_wait": cycles // 8,
+                "softmax": cycles - cycles // 2 - cycles // 8,
+            },
         },
         "lines": 1 << 14,
         "host_seconds": 0.5,

@@ -13,8 +13,8 @@ from simfa.measure.reader import Choice, Measurements, Stated, read
 
 FA3 = (
     "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<(int)2, "
-    "cute::tuple<cute::C<(int)2>, cute::C<(int)1>, cute::C<(int)1> >, (bool)0>, flash::CollectiveEpilogueFwd<(int)128>, "
-    "flash::SingleTileScheduler<(bool)0> > > >(T1::Params)"
+    "cute::tuple<cute::C<(int)2>, cute::C<(int)1>, cute::C<(int)1> >, (bool)0>, "
+    "flash::CollectiveEpilogueFwd<(int)128>, flash::SingleTileScheduler<(bool)0> > > >(T1::Params)"
 )
 FA3_NCU = (
     "void device_kernel<enable_sm90<FlashAttnFwdSm90<CollectiveMainloopFwdSm90<2, tuple<C<2>, C<1>, C<1>>, 0>, "
@@ -47,8 +47,8 @@ DETAILS_15 = (
 )  # fmt: skip
 DETAILS_12 = DETAILS_15[:12]
 SUMMARY = (
-    "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC",
-    "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum", "Maximum", "Average",
+    "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+    "Device", "CC", "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum", "Maximum", "Average",
 )  # fmt: skip
 
 PRELUDE = (
@@ -123,14 +123,18 @@ def details_rows(
     columns: Sequence[str] = DETAILS_20, metrics: Iterable[tuple[str, str, str]] = HOPPER, **identity: str
 ) -> list[list[str]]:
     """Rows of a details page without its header: metric rows as ragged as ncu writes them, and a rule row."""
-    known = IDENTITY | {"Kernel Time": "2021-Mar-03 10:11:12"} | {key.replace("_", " "): text for key, text in identity.items()}
+    known = (
+        IDENTITY
+        | {"Kernel Time": "2021-Mar-03 10:11:12"}
+        | {key.replace("_", " "): text for key, text in identity.items()}
+    )
     rule_at = columns.index("Rule Name") if "Rule Name" in columns else len(columns)
     rows = []
     for name, unit, value in metrics:
         cells = known | {"Section Name": "Command line profiler metrics"}
         cells |= {"Metric Name": name, "Metric Unit": unit, "Metric Value": value}
         row = [cells.get(column, "") for column in columns[:rule_at]]
-        rows.append(row + [""] if rule_at < len(columns) else row)
+        rows.append([*row, ""] if rule_at < len(columns) else row)
     if rule_at < len(columns):
         cells = known | {"Section Name": "SpeedOfLight", "Rule Name": "SOLBottleneck", "Rule Type": "OPT"}
         cells |= {"Rule Description": 'Use "more", smaller tiles', "Estimated Speedup": "3.5"}
@@ -138,11 +142,15 @@ def details_rows(
     return rows
 
 
-def details(columns: Sequence[str] = DETAILS_20, metrics: Iterable[tuple[str, str, str]] = HOPPER, **identity: str) -> str:
+def details(
+    columns: Sequence[str] = DETAILS_20, metrics: Iterable[tuple[str, str, str]] = HOPPER, **identity: str
+) -> str:
     return csv_text([columns, *details_rows(columns, metrics, **identity)])
 
 
-def raw_rows(metrics: Iterable[tuple[str, str, str]] = HOPPER, extra: Sequence[str] = (), **identity: str) -> list[list[str]]:
+def raw_rows(
+    metrics: Iterable[tuple[str, str, str]] = HOPPER, extra: Sequence[str] = (), **identity: str
+) -> list[list[str]]:
     """Header, units and one launch of a raw page; `extra` columns (NVTX) stand before the kernel's name."""
     known = IDENTITY | {key.replace("_", " "): text for key, text in identity.items()}
     names = [*list(IDENTITY)[:4], *extra, *list(IDENTITY)[4:]]
@@ -161,14 +169,16 @@ def with_log(text: str) -> str:
 def text_page(metrics: Iterable[tuple[str, str, str]] = HOPPER, heading: str = "", titles: bool = True) -> str:
     """One launch as ncu prints it without --csv."""
     metrics = list(metrics)
-    widths = [max(len(row[column]) for row in [*metrics, ("Metric Name", "Metric Unit", "Metric Value")]) for column in range(3)]
+    names = ("Metric Name", "Metric Unit", "Metric Value")
+    widths = [max(len(row[column]) for row in [*metrics, names]) for column in range(3)]
     dashes = "    " + " ".join("-" * width for width in widths)
     lines = ["[4242] python3.12@127.0.0.1"]
     lines.append(heading or f"  {FA3_NCU} (132, 1, 1)x(384, 1, 1), Context 1, Stream 7, Device 0, CC 9.0")
     lines += ["    Section: Command line profiler metrics", dashes]
     if titles:
-        lines += ["    " + " ".join(title.ljust(width) for title, width in zip(("Metric Name", "Metric Unit", "Metric Value"), widths, strict=True)), dashes]  # fmt: skip
-    lines += [f"    {name.ljust(widths[0])} {unit.rjust(widths[1])} {value.rjust(widths[2])}" for name, unit, value in metrics]
+        lines += ["    " + " ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)), dashes]
+    for name, unit, value in metrics:
+        lines.append(f"    {name.ljust(widths[0])} {unit.rjust(widths[1])} {value.rjust(widths[2])}")
     return "\n".join([*lines, dashes, "", "    OPT   Use more, smaller tiles.", ""]) + "\n"
 
 
@@ -220,12 +230,18 @@ def nsys_sqlite(
         database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 900000000, 10)")
     if graphs:
         database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, graphId INTEGER)")
-        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, 1)", [(i, i + 1) for i in range(graphs)])
+        database.executemany(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, 1)", [(i, i + 1) for i in range(graphs)]
+        )
     database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
     database.executemany("INSERT INTO StringIds VALUES (?, ?)", [(number, text) for text, number in strings.items()])
     database.execute("CREATE TABLE ENUM_CUDA_KRENEL_LAUNCH_TYPE (id INTEGER, name TEXT)")
     if schema:
-        facts = [("EXPORT_SCHEMA_VERSION", schema), ("EXPORT_PRODUCT_VERSION", "2025.1.1"), ("EXPORT_PARAM_OUTUPT", "x")]
+        facts = [
+            ("EXPORT_SCHEMA_VERSION", schema),
+            ("EXPORT_PRODUCT_VERSION", "2025.1.1"),
+            ("EXPORT_PARAM_OUTUPT", "x"),
+        ]
         database.execute(f"CREATE TABLE {meta} (name TEXT, value TEXT)")
         database.executemany(f"INSERT INTO {meta} VALUES (?, ?)", facts)
     database.execute("CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT)")
@@ -240,10 +256,21 @@ def nsys_sqlite(
     return path
 
 
-NSYS_SUMMARY = ("Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Name")
+NSYS_SUMMARY = (
+    "Time (%)",
+    "Total Time (ns)",
+    "Instances",
+    "Avg (ns)",
+    "Med (ns)",
+    "Min (ns)",
+    "Max (ns)",
+    "StdDev (ns)",
+    "Name",
+)
 NSYS_TRACE = (
     "Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "StcSMem (MB)",
-    "DymSMem (MB)", "Bytes (MB)", "Throughput (MB/s)", "SrcMemKd", "DstMemKd", "Device", "Ctx", "GreenCtx", "Strm", "Name",
+    "DymSMem (MB)", "Bytes (MB)", "Throughput (MB/s)", "SrcMemKd", "DstMemKd", "Device", "Ctx", "GreenCtx", "Strm",
+    "Name",
 )  # fmt: skip
 
 
@@ -252,13 +279,33 @@ def trace_row(start: str = "1000", duration: str = "305120", name: str = FA3, co
             "NVIDIA H800 (0)", "1", "", "7", name]  # fmt: skip
 
 
-COPY_ROW = ["900", "80", "54", *[""] * 9, "8.389", "25000.0", "Device", "Pageable", "NVIDIA H800 (0)", "1", "", "7", "[CUDA memcpy Device-to-Host]"]
+COPY_ROW = [
+    "900",
+    "80",
+    "54",
+    *[""] * 9,
+    "8.389",
+    "25000.0",
+    "Device",
+    "Pageable",
+    "NVIDIA H800 (0)",
+    "1",
+    "",
+    "7",
+    "[CUDA memcpy Device-to-Host]",
+]
 
 
-def console(titles: Sequence[str], rows: Sequence[Sequence[str]], title: str = "CUDA GPU Kernel Summary (cuda_gpu_kern_sum)") -> str:
+def console(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], title: str = "CUDA GPU Kernel Summary (cuda_gpu_kern_sum)"
+) -> str:
     """A table as `nsys stats` prints it: right-aligned columns under dashes, names last."""
     widths = [max(len(row[column]) for row in [titles, *rows]) for column in range(len(titles))]
-    lines = [f" ** {title}:", "", " " + "  ".join(text.center(width) for text, width in zip(titles, widths, strict=True)).rstrip()]
+    lines = [
+        f" ** {title}:",
+        "",
+        " " + "  ".join(text.center(width) for text, width in zip(titles, widths, strict=True)).rstrip(),
+    ]
     lines.append(" " + "  ".join("-" * width for width in widths))
     for row in rows:
         cells = [text.rjust(width) for text, width in zip(row[:-1], widths[:-1], strict=True)]
@@ -266,7 +313,9 @@ def console(titles: Sequence[str], rows: Sequence[Sequence[str]], title: str = "
     return "\n".join(lines) + "\n\n"
 
 
-def kernel_event(name: str = FA3, ts: str = "1712345678901234.500", dur: str = "305.120", **args: Any) -> dict[str, Any]:
+def kernel_event(
+    name: str = FA3, ts: str = "1712345678901234.500", dur: str = "305.120", **args: Any
+) -> dict[str, Any]:
     """A Kineto kernel event; `ts` and `dur` go into the JSON as they are written."""
     known = {"External id": 5, "device": 0, "context": 1, "stream": 7, "correlation": 55, "registers per thread": 168}
     known |= {"grid": [132, 1, 1], "block": [384, 1, 1]} | args
@@ -277,7 +326,15 @@ class Raw(str):
     """Digits that go into JSON unquoted and unchanged."""
 
 
-CPU_EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::scaled_dot_product_attention", "pid": 9, "tid": 9, "ts": 1, "dur": 900000}
+CPU_EVENT = {
+    "ph": "X",
+    "cat": "cpu_op",
+    "name": "aten::scaled_dot_product_attention",
+    "pid": 9,
+    "tid": 9,
+    "ts": 1,
+    "dur": 900000,
+}
 API_EVENT = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 2, "dur": 500000}
 
 
@@ -301,7 +358,13 @@ def kineto(events: Sequence[Any], as_list: bool = False, gpu: str | None = "NVID
     if as_list:
         return listed + "\n"
     devices = f'"deviceProperties": [{json.dumps({"id": 0, "name": gpu, "totalGlobalMem": 1})}],\n' if gpu else ""
-    return '{\n"schemaVersion": 1,\n' + devices + '"displayTimeUnit": "ms",\n"traceEvents": ' + listed + ',\n"traceName": "/home/secret-user/t.json"\n}\n'
+    return (
+        '{\n"schemaVersion": 1,\n'
+        + devices
+        + '"displayTimeUnit": "ms",\n"traceEvents": '
+        + listed
+        + ',\n"traceName": "/home/secret-user/t.json"\n}\n'
+    )
 
 
 def options(**choice: Any) -> Choice:

@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-from fake_simulator import statistics, ten_percent_slow
 
 from simfa.errors import MeasureError
 from simfa.files import write_json
 from simfa.measure.cases import load_set
 from simfa.measure.results import find_stats, pair, read_run, run_from
 from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics, ten_percent_slow
 
 SHAPE = model_shape("llama3-8b", 512)
 
@@ -50,6 +50,15 @@ def test_log_facts_beside_the_run(tmp_path) -> None:
     write_json(tmp_path / "log.json", {})
     with pytest.raises(MeasureError, match=r"log\.json: longest_row_ns is missing"):
         read_run(tmp_path / "stats.json")
+
+
+def test_files_and_folders_hold_runs(tmp_path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        write_json(tmp_path / "all" / name / "stats.json", statistics(SHAPE))
+    one = tmp_path / "all/b/stats.json"
+    assert find_stats([one]) == [one]
+    assert find_stats([tmp_path]) == [tmp_path / "all/a/stats.json", one]
 
 
 def test_folder_without_runs(tmp_path) -> None:

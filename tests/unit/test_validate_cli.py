@@ -6,7 +6,6 @@ import json
 import msgspec
 import pytest
 from click.testing import CliRunner
-from fake_simulator import statistics, ten_percent_slow
 
 from simfa import validate_cli
 from simfa.cli import simfa
@@ -14,6 +13,7 @@ from simfa.errors import MeasureError
 from simfa.files import write_json
 from simfa.summary import Summary
 from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics, ten_percent_slow
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_logs_are_compared_apart_and_never_in_mape(calls, tmp_path) -> None:
     assert summary["predictions"] == []
     assert summary["sets"][0]["accuracy"]["used"] == 3
     text = run("--set", "s13", "--results", str(tmp_path)).stdout
-    assert "self-consistency, no measurement and no part of any MAPE" in text
+    assert "their simulation: no measurement and no part of any MAPE" in text
 
 
 def test_other_gpu_and_single_case(calls) -> None:

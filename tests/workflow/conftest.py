@@ -24,7 +24,7 @@ def snakemake(tmp_path: Path) -> Snakemake:
     def run(*arguments: str, config: str = "ci") -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-P", "-m", "snakemake", "all", "--cores", "2"]
         command += ["--snakefile", str(ROOT / "workflow/Snakefile"), "--directory", str(tmp_path)]
-        command += ["--configfile", str(ROOT / f"config/{config}.yaml"), *arguments]
+        command += ["--configfile", str(ROOT / f"config/{config}.yaml"), "--quiet", "host", *arguments]
         environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
         return subprocess.run(
             command,

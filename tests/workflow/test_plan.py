@@ -19,6 +19,7 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
         "translate": 1,
         "log_info": 1,
         "simulate": 1,
+        "record_timeline": 1,
         "simulate_measured_case": 4,
         "validate": 1,
         "report": 1,

@@ -15,12 +15,11 @@ from simfa.errors import SimfaError
 from simfa.measure.cases import load_set
 
 # The interpreter that runs Snakemake has simfa; -P keeps the working directory off its import path.
-SIMFA = f"{shlex.quote(sys.executable)} -P -m simfa"
+PYTHON = f"{shlex.quote(sys.executable)} -P"
+SIMFA = f"{PYTHON} -m simfa"
 DATA = Path(os.path.relpath(workflow.basedir)).parent / "data"
 # Another package installed, other results: its recorded file hashes are a parameter of every rule that runs it.
-PACKAGE = hashlib.sha256(
-    importlib.metadata.distribution("simfa").read_text("RECORD").encode()
-).hexdigest()[:12]
+PACKAGE = hashlib.sha256(importlib.metadata.distribution("simfa").read_text("RECORD").encode()).hexdigest()[:12]
 LOGS = list(config["logs"])
 MODELS = config["predictions"]["models"]
 SEQLENS = config["predictions"]["seqlens"]

@@ -6,9 +6,7 @@ rule validate:
         stats=stats_files,
         logs=expand("results/runs/{log}/log.json", log=LOGS),
     output:
-        csv=report(
-            "results/summary.csv", caption="../report/summary.rst", category="Accuracy"
-        ),
+        csv=report("results/summary.csv", caption="../report/summary.rst", category="Accuracy"),
         json="results/summary.json",
     log:
         "results/logs/validate.log",
@@ -25,22 +23,28 @@ rule report:
     input:
         summary="results/summary.json",
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
-        timeline=f"results/runs/{config['gantt']}/timeline.npz",
+        timeline="results/timeline/timeline.npz",
     output:
         html=report(
             "results/report.html",
             caption="../report/accuracy.rst",
             category="Accuracy",
         ),
-        gantt=report(
-            "results/gantt.png", caption="../report/gantt.rst", category="Timeline"
-        ),
+        gantt=report("results/gantt.png", caption="../report/gantt.rst", category="Timeline"),
     log:
         "results/logs/report.log",
     params:
         runs=lambda wildcards, input: flags("--run", input.runs),
-        gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline} --gpu {params.gpu}"
-        " -o results > {log} 2>&1"
+        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}" " -o results > {log} 2>&1"
+
+
+rule readme:
+    input:
+        "results/summary.json",
+    params:
+        script=workflow.source_path("../scripts/results_table.py"),
+        readme=DATA.parent / "README.md",
+    shell:
+        "{PYTHON} {params.script} {input} {params.readme}"

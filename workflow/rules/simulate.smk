@@ -5,8 +5,7 @@ rule simulate:
     input:
         "results/runs/{log}/run.satrace",
     output:
-        stats="results/runs/{log}/stats.json",
-        timeline="results/runs/{log}/timeline.npz",
+        "results/runs/{log}/stats.json",
     log:
         "results/logs/simulate-{log}.log",
     benchmark:
@@ -15,7 +14,22 @@ rule simulate:
         gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} simulate {input} --gpu {params.gpu} --timeline 1 --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
+        "{SIMFA} simulate {input} --gpu {params.gpu} --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
+
+
+rule record_timeline:
+    output:
+        "results/timeline/timeline.npz",
+    log:
+        "results/logs/record_timeline.log",
+    params:
+        shape=config["gantt"]["shape"],
+        cycles=config["gantt"]["cycles"],
+        gpu=config["gpu"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} predict {params.shape} --gpu {params.gpu} --max-cycles {params.cycles} --timeline 1 --quiet"
+        " -o results/timeline > {log} 2>&1"
 
 
 rule simulate_measured_case:

@@ -79,7 +79,7 @@ TEST(mailbox_order_does_not_depend_on_the_window) {
 }
 
 TEST(mailbox_keeps_the_cycle_of_arrival) {
-    Mailbox mailbox(1, 10, 25);
+    Mailbox mailbox(1, 10, 38);
     mailbox.post(0, 37, {.line = 5, .source = 2, .tag = 9});
     CHECK_EQ(mailbox.next_window(0), 30);
     CHECK(mailbox.open(20).empty());
@@ -93,7 +93,7 @@ TEST(mailbox_keeps_the_cycle_of_arrival) {
 TEST(mailbox_refuses_what_it_cannot_hold) {
     Mailbox mailbox(1, 10, 20);
     mailbox.post(0, 5, {});
-    CHECK_THROWS(mailbox.post(0, 5 + 10 * 5, {}), std::logic_error, "later than its mailbox");
+    CHECK_THROWS(mailbox.post(0, 5 + 10 * 3, {}), std::logic_error, "later than its mailbox");
 }
 
 }  // namespace simfa

@@ -59,13 +59,13 @@ TEST(mshr_file_agrees_with_a_map) {
         const int entry = mshr.find(line);
         CHECK_EQ(entry >= 0, model.contains(line));
         CHECK_EQ(mshr.full(), model.size() == 16);
-        const SliceRequest request{.line = line, .set = line % 4, .tag = ++tag};
+        const SliceRequest request{.message = {.line = line, .tag = ++tag}, .set = line % 4};
         if (random() % 3 == 0 && entry >= 0) {
             mshr.filled(entry);
             CHECK_EQ(mshr.find(line), -1);
             CHECK_EQ(mshr.line(entry), line);
             for (const std::uint16_t expected : model[line]) {
-                CHECK_EQ(mshr.front(entry).tag, expected);
+                CHECK_EQ(mshr.front(entry).message.tag, expected);
                 mshr.pop(entry);
             }
             CHECK(mshr.empty(entry));
@@ -86,9 +86,9 @@ TEST(mshr_file_agrees_with_a_map) {
 
 TEST(mshr_entry_is_dirty_once_a_write_waits) {
     MshrFile mshr(2, 4);
-    const int entry = mshr.allocate({.line = 1, .kind = read_request});
+    const int entry = mshr.allocate({.message = {.line = 1, .kind = read_request}});
     CHECK(!mshr.dirty(entry));
-    mshr.merge(entry, {.line = 1, .kind = write_request});
+    mshr.merge(entry, {.message = {.line = 1, .kind = write_request}});
     CHECK(mshr.dirty(entry));
 }
 
