@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from simfa.analytical.policies import POLICIES
 
+from simfa.analytical.policies import POLICIES
 from simfa.errors import AnalyticalError
 from simfa.options import gpu_options, load_gpu, optional_shape_options
 from simfa.workload import AttentionShape
@@ -81,7 +81,6 @@ def analytical(
 def _price_file(table: Path, output: Path, preset: Any, policy: str, keep_going: bool) -> None:
     from simfa.analytical.machine import resolve
     from simfa.analytical.table_files import price_table
-
     from simfa.files import write_manifest
 
     rejects = output.with_name(f"{output.name}.rejects.csv") if keep_going else None
@@ -135,7 +134,6 @@ def sweep(
     """
     from simfa.analytical.sweep import load_sweep
     from simfa.analytical.sweep_run import finish, part_file, run_part
-
     from simfa.progress import Meter
 
     plan = load_sweep(source)

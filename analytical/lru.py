@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel
-
 from simfa.kernel import ceil_div
 from simfa.schedule import section_heads
 from simfa.workload import AttentionShape

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel, cutile_kernel, fa3_kernel
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import HardwareSpec, Preset, load_preset
 

@@ -9,9 +9,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from simfa.analytical.equations import Whole, ceil_quotient, l2_fits
 from simfa.analytical.policies import CLOSED_POLICIES
-
 from simfa.errors import AnalyticalError
 
 _INT64_SAFE = 2.0**62

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.baselines import ideal_cache
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.machine import Machine, kernel_with, machine_of
 from simfa.analytical.model import traffic
 from simfa.analytical.sweep import Scalar, SweepPoint
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import load_preset
 from simfa.options import shape_from_flags

@@ -41,13 +41,13 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
         elif heading:
             case = dict(_PAIR.findall(heading["pairs"]))
         elif result:
-            launch = _launch(path, line.number, result, case, source, notes, stated)
+            launch = _launch(path, line.number, result, case, source, notes, stated, len(found))
             if launch is not None:
                 found.append(launch)
         elif RATE_ONLY.match(line.text):
             notes.drop(f"line {line.number}", "a rate without a time; the time depends on how FLOPs were counted")
         else:
-            notes.skipped_lines += 1
+            notes.outside(line.number, line.text, line.whole)
     if not found:
         raise MeasureError(f"{path}: has no whole line such as `Fav3 fwd: 0.520ms, 660.1 TFLOPS` of benchmark_attn.py")
     yield from found
@@ -62,7 +62,14 @@ def under_profiler(path: Path, number: int) -> MeasureError:
 
 
 def _launch(
-    path: Path, number: int, result: re.Match[str], case: dict[str, str], source: Source, notes: Notes, stated: Stated
+    path: Path,
+    number: int,
+    result: re.Match[str],
+    case: dict[str, str],
+    source: Source,
+    notes: Notes,
+    stated: Stated,
+    position: int,
 ) -> Launch | None:
     try:
         value, step = parse_number(result["time"])
@@ -74,7 +81,7 @@ def _launch(
     time = scaled(value, step, _MS_EXPONENT, TIME)
     name = " ".join(result["name"].split())
     values: dict[str, object] = {
-        "launch_id": str(number),
+        "launch_id": str(position),
         "kernel": name,
         "duration_ns": plain(time.value),
         "quantisation": {"duration_ns": (plain(time.low), plain(time.high))},

@@ -5,13 +5,14 @@ whole microseconds.
 """
 
 import codecs
+import io
 import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import ijson
 
@@ -166,7 +167,7 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
     count = 0
     with reading(path) as handle:
         try:
-            for event in ijson.items(_utf8(handle, head, encoding), prefix, buf_size=_BUFFER_BYTES):
+            for event in ijson.items(_Utf8(handle, encoding), prefix, buf_size=_BUFFER_BYTES):
                 count += 1
                 yield event
         except EOFError:
@@ -182,26 +183,34 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else "unreadable"
+    said = error.args[0] if error.args else ""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return (text.strip().splitlines() or ["unreadable"])[0][:200]
 
 
-def _utf8(handle: BinaryIO, head: bytes, encoding: str) -> Any:
-    """Return a byte stream in UTF-8 without a byte-order mark."""
-    if encoding == "utf-8":
-        return handle
-    if encoding == "utf-8-sig":
-        handle.read(3)
-        return handle
-    return codecs.EncodedFile(handle, "utf-8", encoding, "replace")
+class _Utf8:
+    """The trace as UTF-8 bytes without a byte-order mark.
+
+    It has `read` alone, so that nobody reads past the recoding, and takes what there is, so that a cut in gzip data
+    loses nothing before it.
+    """
+
+    def __init__(self, handle: io.BufferedReader, encoding: str) -> None:
+        self._handle = handle
+        self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)("replace")
+
+    def read(self, size: int) -> bytes:
+        if self._decoder is None:
+            return self._handle.read1(size)
+        while size > 0 and (raw := self._handle.read1(max(size // 2, 1))):
+            if text := self._decoder.decode(raw):
+                return text.removeprefix("\ufeff").encode()
+        return b""
 
 
 def _gpus(path: Path) -> dict[int, str]:
     """Return GPU names by device number from `deviceProperties`, looked for at the trace's beginning."""
-    with reading(path) as handle:
-        try:
-            head = handle.read(_LOOK_BYTES)
-        except EOFError:
-            return {}
+    head = head_of(path, _LOOK_BYTES)
     text = head.decode(encoding_of(head) or "utf-8", "replace")
     found = re.search(r'"deviceProperties"\s*:\s*(?=\[)', text)
     if not found:

@@ -111,17 +111,18 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             forms.add("text")
         elif table is not None and (spans or _ROW_START.match(text)):
             fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
-            launch = _row(path, row.number, fields, row.cut, table, notes, stated, "text" if spans else "csv")
+            found = traces if table.trace else summaries
+            place = _Place(path, row.number, len(found), "text" if spans else "csv")
+            launch = _row(place, fields, row.cut, table, notes, stated)
             if launch is not None:
-                (traces if table.trace else summaries).append(launch)
+                found.append(launch)
         else:
-            notes.skipped_lines += 1
+            notes.outside(row.number, text, row.whole)
             table = None if spans or _is_header(text) else table
         previous = text
     if summaries and traces:
         notes.warn("has a launch trace and a kernel summary; the trace is taken")
-    found = sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
-    if not found:
+    if not traces and not summaries:
         seen = (
             "its kernel table has no whole row"
             if forms
@@ -131,7 +132,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             f"{path}: {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
             "`nsys stats --report cuda_gpu_trace --format csv --output . REPORT.nsys-rep`"
         )
-    yield from found
+    yield from sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
 
 
 def _is_header(text: str) -> bool:
@@ -139,20 +140,21 @@ def _is_header(text: str) -> bool:
     return text.count(",") >= 4 and not any(letter.isdigit() for letter in text)
 
 
+class _Place(NamedTuple):
+    """Where a row stands: file, line, how many rows came before it, and the table's form."""
+
+    path: Path
+    line: int
+    position: int
+    form: str
+
+
 def _row(
-    path: Path,
-    number: int,
-    fields: list[str] | None,
-    cut: bool,
-    table: Columns,
-    notes: Notes,
-    stated: Stated,
-    form: str,
+    place: _Place, fields: list[str] | None, cut: bool, table: Columns, notes: Notes, stated: Stated
 ) -> Launch | None:
-    place = f"line {number}"
     if fields is None or len(fields) != table.width or cut:
         why = "its quotes do not balance" if fields is None else f"{len(fields)} of {table.width} fields"
-        notes.drop(place, "the file ends inside it" if cut else why)
+        notes.drop(f"line {place.line}", "the file ends inside it" if cut else why)
         return None
     cells = {name: fields[position].strip() for name, position in table.used}
     if table.trace and not cells["GrdX"]:
@@ -160,24 +162,24 @@ def _row(
     try:
         values = _trace(cells, table.units) if table.trace else _summary(cells, table.units, notes)
     except StopError as error:
-        raise MeasureError(f"{path}:{number}: {error}") from error
+        raise MeasureError(f"{place.path}:{place.line}: {error}") from error
     except CellError as error:
-        notes.drop(place, str(error))
+        notes.drop(f"line {place.line}", str(error))
         return None
     name = kernel_names.parse(cells["Name"])
     flags = values.pop("flags", ())
     assert isinstance(flags, tuple)
-    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{form}", "nsys")
+    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{place.form}", "nsys")
     values |= {
         "kernel": name.function or None,
         "kernel_demangled": None if name.mangled else name.full or None,
         "kernel_mangled": name.full if name.mangled else None,
         "clock_control": "none",
         "cache_control": "none",
-        "source_row": number,
+        "source_row": place.line,
         "flags": (*flags, *(("name_cut",) if name.cut else ())),
     }
-    values.setdefault("launch_id", str(number))
+    values.setdefault("launch_id", str(place.position))
     return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
 
 

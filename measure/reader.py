@@ -102,9 +102,11 @@ def read(
         raise MeasureError("no file to read")
     if format is not None and format not in FORMATS:
         raise MeasureError(f"format {format!r} is not known; there are {', '.join(FORMATS)}")
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise MeasureError("the same file was given twice; its launches would count double")
     choice = choice or Choice()
     inputs = [_Input(Path(path), format) for path in paths]
-    chosen, candidates = choose([one.launches(stated or Stated()) for one in inputs], choice)
+    chosen, candidates = choose({str(one.path): one.launches(stated or Stated()) for one in inputs}, choice)
     sources = tuple(one.facts() for one in inputs)
     warnings = [warning for one in inputs for warning in one.notes.warnings()]
     warnings += _advice(chosen)

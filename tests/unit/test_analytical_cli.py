@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from simfa.analytical import commands
 
+from simfa.analytical import commands
 from simfa.cli import simfa
 from simfa.errors import SimfaError
 from tests.unit.analytical_cases import ROOT
