@@ -30,6 +30,9 @@ _KERNEL = ("kernel", "Kernel")
 _US_EXPONENT = 3
 _LARGEST_US = 10**20
 _TIMED = {"duration_ns": "dur"}
+# Brackets that one buffer may leave open; names with a bracket cut off leave some too.
+_DEEPEST = 4000
+_DIGITS = 1000
 _SHORT_NS = 10_000
 _LONG_NS = 1_000_000_000
 _COUNTERS = "a trace has no counters; use ncu"
@@ -179,7 +182,7 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
         except ijson.JSONError as error:
             raise MeasureError(f"{path}: is malformed JSON after event {count}: {_first_line(error)}") from error
         except (ValueError, ArithmeticError) as error:
-            raise MeasureError(f"{path}: has a number out of range after event {count}: {error}") from error
+            raise MeasureError(f"{path}: cannot be read after event {count}: {error}") from error
 
 
 def _first_line(error: Exception) -> str:
@@ -189,23 +192,44 @@ def _first_line(error: Exception) -> str:
 
 
 class _Utf8:
-    """The trace as UTF-8 bytes without a byte-order mark.
+    """The trace as UTF-8 bytes without a byte-order mark, refusing what would hurt the parser.
 
-    It has `read` alone, so that nobody reads past the recoding, and takes what there is, so that a cut in gzip data
-    loses nothing before it.
+    It has `read` alone, so that nobody reads past the recoding, and gives what there is before a cut in gzip data.
     """
 
     def __init__(self, handle: io.BufferedReader, encoding: str) -> None:
         self._handle = handle
         self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)("replace")
+        self._cut: EOFError | None = None
 
     def read(self, size: int) -> bytes:
-        if self._decoder is None:
-            return self._handle.read1(size)
-        while size > 0 and (raw := self._handle.read1(max(size // 2, 1))):
-            if text := self._decoder.decode(raw):
-                return text.removeprefix("\ufeff").encode()
-        return b""
+        """Return about `size` bytes, none at the end.
+
+        Raises `ValueError` for lists that open without end (the parser's memory grows with the square of the depth, a
+        trace is about six deep) and for endless numbers (over 4300 digits crash the parser's C code).
+        """
+        data = self._gather(size if self._decoder is None else size // 2)
+        if self._decoder is not None:
+            data = self._decoder.decode(data).removeprefix("\ufeff").encode()
+        if data.count(b"[") + data.count(b"{") - data.count(b"]") - data.count(b"}") > _DEEPEST:
+            raise ValueError(f"lists or objects nested over {_DEEPEST} deep")
+        if any(data[at : at + _DIGITS].isdigit() for at in range(0, len(data) - _DIGITS + 1, _DIGITS)):
+            raise ValueError(f"a number of over {_DIGITS} digits")
+        return data
+
+    def _gather(self, size: int) -> bytes:
+        if self._cut is not None:
+            raise self._cut
+        parts: list[bytes] = []
+        try:
+            while size > 0 and (more := self._handle.read1(size)):
+                parts.append(more)
+                size -= len(more)
+        except EOFError as error:
+            self._cut = error
+            if not parts:
+                raise
+        return b"".join(parts)
 
 
 def _gpus(path: Path) -> dict[int, str]:

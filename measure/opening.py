@@ -57,11 +57,15 @@ class Notes:
     def warnings(self) -> list[str]:
         """Return everything remembered, one line each, each naming the file."""
         lines = [f"{self.name}: {text}" + (f" ({n} times)" if n > 1 else "") for text, n in self._warnings.items()]
-        if self._dropped:
-            more = self._dropped - len(self._drops)
-            listed = "; ".join(self._drops) + (f"; and {more} more" if more else "")
-            lines.append(f"{self.name}: {self._dropped} row{'s' * (self._dropped > 1)} dropped: {listed}")
-        return lines
+        return [*lines, f"{self.name}: {self.drops()}"] if self._dropped else lines
+
+    def drops(self) -> str:
+        """Return how many rows were dropped, the first ones with place and reason; empty where none was."""
+        if not self._dropped:
+            return ""
+        more = self._dropped - len(self._drops)
+        listed = "; ".join(self._drops) + (f"; and {more} more" if more else "")
+        return f"{self._dropped} row{'s' * (self._dropped > 1)} dropped: {listed}"
 
 
 def check_file(path: Path) -> None:

@@ -66,11 +66,16 @@ class _Input:
 
     def launches(self, stated: Stated) -> Iterator[Launch]:
         read: Reader = importlib.import_module(_READERS[self.name]).read
-        for launch in read(self.path, self.notes, stated):
-            self.count += 1
-            for key, values in self.seen.items():
-                values.add(getattr(launch, key))
-            yield launch
+        try:
+            for launch in read(self.path, self.notes, stated):
+                self.count += 1
+                for key, values in self.seen.items():
+                    values.add(getattr(launch, key))
+                yield launch
+        except MeasureError as error:
+            if self.count or not self.notes.drops():
+                raise
+            raise MeasureError(f"{error} ({self.notes.drops()})") from error
 
     def facts(self) -> SourceFacts:
         one = {key: _common(values) for key, values in self.seen.items()}

@@ -70,6 +70,18 @@ def test_bad_events_are_listed(tmp_path: Path) -> None:
     assert any("5 rows dropped: event 0 (dur is '305'" in warning for warning in found.warnings)
 
 
+def test_all_events_bad_says_why(tmp_path: Path) -> None:
+    with pytest.raises(MeasureError, match=r"1 row dropped: event 0 \(dur is 'x'"):
+        load(tmp_path, kineto([kernel_event() | {"dur": "x"}]))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("text", ['{"traceEvents":' + "[" * 9000, '[{"ph":"X","ts":' + "9" * 5000 + "}]"])
+def test_what_would_crash_the_parser_is_refused(tmp_path: Path, text: str, encoding: str) -> None:
+    with pytest.raises(MeasureError, match="cannot be read after event 0"):
+        load(tmp_path, text.encode(encoding))
+
+
 def test_odd_arguments_are_missing_not_wrong(tmp_path: Path) -> None:
     launch = one(
         load(tmp_path, kineto([kernel_event(grid=[1, 2], block="x", device=-1, stream=True, correlation="y")]))

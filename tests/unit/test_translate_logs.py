@@ -55,9 +55,10 @@ def without_origin(trace: Trace) -> Trace:
     return msgspec.structs.replace(trace, origin=msgspec.structs.replace(trace.origin, log_source="none", seed=None))
 
 
-@pytest.mark.parametrize("one_warp", [True, False])
+@pytest.mark.parametrize(
+    ("version", "one_warp"), [*((version, True) for version in KERNEL_VERSIONS), ("latest", False)]
+)
 @pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("version", KERNEL_VERSIONS)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_a_log_says_what_the_kernel_does(head_dim: int, causal: bool, version: str, level: int, one_warp: bool) -> None:
