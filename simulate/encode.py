@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from simfa.simulate import _core
 
 from simfa import isa
 from simfa.errors import SimulationError
 from simfa.hardware import CudaCore, HardwareSpec
 from simfa.isa import Affine, Bubbles, Instruction, Repeat, Slot, Wgmma
+from simfa.simulate import _core
 from simfa.trace import Program, Trace
 from simfa.units import ns_to_cycles
 
@@ -36,25 +36,10 @@ OPS: dict[type, int] = {
     isa.Bubbles: 13,
 }
 _REPEAT, _END, _FINISH = 14, 15, 16
-_COLUMNS = [
-    "op",
-    "flags",
-    "ring",
-    "label",
-    "map",
-    "index",
-    "index_step",
-    "x",
-    "y",
-    "y_step",
-    "group",
-    "group_step",
-    "count",
-    "work_cycles",
-    "flat",
-    "address",
-    "address_step",
-]
+_COLUMNS = (
+    *("op", "flags", "ring", "label", "map", "index", "index_step", "x", "y", "y_step", "group", "group_step"),
+    *("count", "work_cycles", "flat", "address", "address_step"),
+)
 _COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
 
 _RING_ORDER = ("K", "V", "Q", "O")
@@ -93,7 +78,15 @@ def wgmma_cycles(wgmma: Wgmma, hardware: HardwareSpec) -> int:
 
 
 def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
-    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline_sms, ...)."""
+    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline_sms, ...).
+
+    Raises `SimulationError` for a GPU that is not Hopper: its preset serves the analytical model alone.
+    """
+    if not hardware.gpu.compute_capability.startswith("9."):
+        raise SimulationError(
+            f"{hardware.gpu.name} (compute capability {hardware.gpu.compute_capability}) is not a Hopper GPU; "
+            "FA3 and the simulator need one, `simfa analytical` does not"
+        )
     clock = hardware.gpu.sm_clock_hz
     line = hardware.l2.line_bytes
     sustained = hardware.memory.peak_bytes_per_s * hardware.memory.efficiency / hardware.l2.slices
@@ -184,7 +177,8 @@ class _Encoder:
         self.ring_count = max(self.rings.values(), default=-1) + 1
         if self.ring_count > _core.MAX_RINGS:
             raise SimulationError(
-                f"the trace's rings need {self.ring_count} numbers; the engine has {_core.MAX_RINGS} (0-3 are K, V, Q, O)"
+                f"the trace's rings need {self.ring_count} numbers; the engine has {_core.MAX_RINGS}, "
+                "0 to 3 of them for K, V, Q and O"
             )
         self.maps = {tensor_map.name: number for number, tensor_map in enumerate(trace.maps)}
         self.labels: dict[str, int] = {}
@@ -308,16 +302,19 @@ def encode_kernel(trace: Trace, hardware: HardwareSpec) -> tuple[_core.Kernel, l
         rank = len(tensor_map.dims)
         pad = 5 - rank
         maps.append(
-            [tensor_map.base, rank, tensor_map.element_bytes, _ORIGIN[tensor_map.origin]]
-            + [*tensor_map.dims, *[1] * pad]
-            + [tensor_map.element_bytes, *tensor_map.strides, *[0] * pad]
-            + [*tensor_map.box, *[1] * pad]
+            [
+                *(tensor_map.base, rank, tensor_map.element_bytes, _ORIGIN[tensor_map.origin]),
+                *(*tensor_map.dims, *[1] * pad),
+                *(tensor_map.element_bytes, *tensor_map.strides, *[0] * pad),
+                *(*tensor_map.box, *[1] * pad),
+            ]
         )
     kinds = [_kind_row([numbers[name] for name in kind.programs], trace, encoder) for kind in trace.tile_kinds]
     prologue = []
     if any(name is not None for name in trace.prologue):
         programs = [-1 if name is None else numbers[name] for name in trace.prologue]
-        prologue.append(_kind_row(programs, trace, encoder))
+        # Fills count from the first tile on, whatever a prologue names.
+        prologue.append([*_kind_row(programs, trace, encoder)[: _core.MAX_ROLES], *[0] * _core.MAX_RINGS])
     schedule = trace.schedule
     tiles = np.array([tile for tiles in schedule.tiles for tile in tiles], dtype=np.int64).reshape(-1, 4)
     first_tile = np.cumsum([0] + [len(tiles) for tiles in schedule.tiles], dtype=np.int64)

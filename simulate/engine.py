@@ -1,17 +1,16 @@
-"""Runs a trace on the compiled engine: chunks with progress, a stop on Ctrl-C, hangs named by program and instruction."""
+"""Runs a trace on the compiled engine: in chunks, with progress, a stop on Ctrl-C, and hangs named by instruction."""
 
 import re
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from simfa.simulate import _core
-from simfa.simulate.encode import encode_kernel, engine_config, ring_numbers
-from simfa.simulate.results import ROLE_NAMES, RunResult, Timeline, run_result
-
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
 from simfa.isa import MNEMONICS, Repeat
+from simfa.simulate import _core
+from simfa.simulate.encode import encode_kernel, engine_config, ring_numbers
+from simfa.simulate.results import ROLE_NAMES, RunResult, Timeline, run_result
 from simfa.trace import Trace
 
 # Cycles between two looks at the clock and at Ctrl-C: a few milliseconds of host time.

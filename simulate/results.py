@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from simfa.simulate import _core
 
 from simfa.files import atomic_write
 from simfa.hardware import HardwareSpec
+from simfa.simulate import _core
 from simfa.trace import Trace
 from simfa.units import cycles_to_us
 
@@ -76,9 +76,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One simulated kernel launch.
 
     `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs;
-    `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles` maps role and
-    reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. `host_seconds` is the engine
-    alone. `counters` are the engine's other counts.
+    `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles`
+    maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. Its `tensor_pipe`
+    is busy, drains after a group, or idles for what the warpgroup was doing that used it next. `host_seconds` is the
+    engine alone. `counters` are the engine's other counts.
     """
 
     cycles: int
@@ -124,6 +125,8 @@ def run_result(
     served = stats["l2_read_hits"] + stats["l2_shadow_hits"] + stats["l2_read_merges"]
     looked_up = served + stats["l2_read_misses"]
     stalls = {ROLE_NAMES[role]: dict(sorted(reasons.items())) for role, reasons in stats["stalls"].items() if reasons}
+    pipe = {"busy": stats["tensor_busy_cycles"], "drain": stats["tensor_drain_cycles"], **stats["tensor_idle"]}
+    stalls["tensor_pipe"] = {reason: pipe[reason] for reason in sorted(pipe) if pipe[reason]}
     whole = trace.shape is not None and not partial
     return RunResult(
         cycles=cycles,
@@ -143,6 +146,6 @@ def run_result(
         gpu=hardware.gpu.name,
         sm_clock_hz=clock,
         partial=partial,
-        counters={name: value for name, value in stats.items() if name not in ("cycles", "stalls")},
+        counters={name: value for name, value in stats.items() if name not in ("cycles", "stalls", "tensor_idle")},
         timeline=timeline,
     )

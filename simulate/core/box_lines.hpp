@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "program.hpp"
@@ -10,6 +11,7 @@
 namespace simfa {
 
 // Walks a box row by row. A granule is what one request covers: a line, or a piece of one when deduplication is off.
+// Lines and pieces are powers of two.
 class BoxLines {
   public:
     BoxLines() = default;
@@ -18,8 +20,8 @@ class BoxLines {
     BoxLines(const TensorMap& map, const std::array<std::int64_t, kMaxTensorRank>& corner, std::int32_t line_bytes,
              bool deduplicate, std::int32_t request_bytes)
         : deduplicate_(deduplicate),
-          granule_bytes_(deduplicate ? line_bytes : request_bytes),
-          granules_per_line_(deduplicate ? 1 : line_bytes / request_bytes) {
+          granule_shift_(shift_of(deduplicate ? line_bytes : request_bytes)),
+          line_shift_(shift_of(line_bytes) - granule_shift_) {
         row_bytes_ = std::max<std::int64_t>(0, std::min(map.dims[0] - corner[0], map.box[0])) * map.element_bytes;
         std::int64_t address = static_cast<std::int64_t>(map.base) + corner[0] * map.element_bytes;
         bool empty = row_bytes_ == 0;
@@ -38,8 +40,8 @@ class BoxLines {
     BoxLines(std::int64_t address, std::int64_t bytes, std::int32_t line_bytes, bool deduplicate,
              std::int32_t request_bytes)
         : deduplicate_(deduplicate),
-          granule_bytes_(deduplicate ? line_bytes : request_bytes),
-          granules_per_line_(deduplicate ? 1 : line_bytes / request_bytes),
+          granule_shift_(shift_of(deduplicate ? line_bytes : request_bytes)),
+          line_shift_(shift_of(line_bytes) - granule_shift_),
           row_bytes_(bytes),
           row_address_(address) {
         extent_.fill(1);
@@ -63,13 +65,15 @@ class BoxLines {
                 ++granule_;
             }
         } while (deduplicate_ && granule_ == last_);
-        return static_cast<std::uint32_t>(granule / granules_per_line_);
+        return static_cast<std::uint32_t>(granule >> line_shift_);
     }
 
   private:
+    static int shift_of(std::int32_t bytes) { return std::countr_zero(static_cast<std::uint32_t>(bytes)); }
+
     void open_row() {
-        granule_ = static_cast<std::uint64_t>(row_address_) / granule_bytes_;
-        last_granule_ = static_cast<std::uint64_t>(row_address_ + row_bytes_ - 1) / granule_bytes_;
+        granule_ = static_cast<std::uint64_t>(row_address_) >> granule_shift_;
+        last_granule_ = static_cast<std::uint64_t>(row_address_ + row_bytes_ - 1) >> granule_shift_;
     }
 
     bool next_row() {
@@ -87,8 +91,8 @@ class BoxLines {
 
     bool left_ = false;
     bool deduplicate_ = true;
-    std::uint32_t granule_bytes_ = 128;
-    std::uint32_t granules_per_line_ = 1;
+    int granule_shift_ = 7;
+    int line_shift_ = 0;  // from granules to lines
     std::uint64_t granule_ = 0;
     std::uint64_t last_granule_ = 0;
     std::uint64_t last_ = 0;

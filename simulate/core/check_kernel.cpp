@@ -1,5 +1,6 @@
 #include "check_kernel.hpp"
 
+#include <bit>
 #include <stdexcept>
 #include <string>
 
@@ -46,8 +47,10 @@ void check_kernel(const Config& config, const Kernel& kernel) {
     within(config.lrc_entries, 1, 32767, "lrc.entries");
     within(config.max_lines_in_flight, 1, 16383, "tma.max_lines_in_flight");
     within(config.line_bytes, 32, 4096, "l2.line_bytes");
-    demand(config.deduplicate || config.line_bytes % config.request_bytes == 0,
-           "tma.request_bytes does not divide a line");
+    demand(std::has_single_bit(static_cast<std::uint32_t>(config.line_bytes)), "l2.line_bytes is not a power of two");
+    demand(std::has_single_bit(static_cast<std::uint32_t>(config.request_bytes)) &&
+               config.request_bytes <= config.line_bytes,
+           "tma.request_bytes is not a power of two up to a line");
     demand(!(kernel.dynamic && kernel.cluster == 2), "dynamic schedules with clusters of 2 are not supported");
     demand(kernel.cluster == 1 || kernel.ctas % 2 == 0, "an odd number of CTAs cannot form clusters of 2");
     for (const Ring& ring : kernel.rings) within(ring.stages, 1, kMaxStages, "stages of a ring");

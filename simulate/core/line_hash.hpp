@@ -11,8 +11,8 @@ namespace simfa {
 
 enum class HashKind : std::uint8_t { xor_shift, modulo, strong };
 
-// Lines are numbered below this: a tag keeps the number and two flags in four bytes.
-inline constexpr std::uint32_t kLineLimit = (1U << 30) - 1;
+// Lines are numbered below this: a coalescer slot keeps the number and three flags in four bytes.
+inline constexpr std::uint32_t kLineLimit = (1U << 29) - 1;
 
 // Refuses a trace whose last line has no number; called once at load.
 inline void check_line_limit(std::uint64_t last_line, std::uint64_t line_bytes) {

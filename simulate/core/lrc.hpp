@@ -3,140 +3,162 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "config.hpp"
+#include "ring_buffer.hpp"
 #include "types.hpp"
 
 namespace simfa {
 
-// Who gets a line: the TMA operation `op` of SM `owner`; `both` delivers it to both SMs (multicast).
+// Which SM of the pair a line goes to, seen from the one whose TMA engine asked for it.
+enum class Target : std::uint8_t { own, both, other };
+
+// Who gets a line: the TMA operation `op` of SM `owner`. It travels with the request and comes back with the answer.
 struct Waiter {
     std::uint16_t op = 0;
     std::uint8_t owner = 0;
-    bool both = false;
+    Target target = Target::own;
+
+    // The SM whose read this is, for merging.
+    int reader() const { return target == Target::other ? owner ^ 1 : owner; }
 };
 
+// Finds outstanding reads by line. Multicast reads and writes only take up an entry; they are never joined.
 class Lrc {
   public:
-    struct Entry {
-        std::uint32_t line = 0;
-        std::uint8_t waiters = 0;
-        bool write = false;
-        bool answered = false;  // kept for `hold_cycles` after its answer
-        bool findable = false;  // in the table of lines
-        Cycle held_until = 0;
-        std::array<Waiter, kMaxLrcWaiters> waiter{};
-    };
-
     explicit Lrc(const Config& config)
         : merging_(config.lrc_enabled),
           limit_(config.lrc_enabled ? config.lrc_entries : 2 * config.max_lines_in_flight),
           max_merges_(config.lrc_max_merges),
           hold_cycles_(config.lrc_hold_cycles) {
-        entries_.resize(limit_);
-        free_.reserve(limit_);
-        for (int i = limit_ - 1; i >= 0; --i) free_.push_back(static_cast<std::uint16_t>(i));
-        std::size_t slots = 16;
-        shift_ = 28;
-        while (slots < 4U * limit_) {
+        std::size_t slots = 64;
+        shift_ = 26;
+        while (merging_ && slots < 2 * static_cast<std::size_t>(limit_)) {
             slots *= 2;
             --shift_;
         }
         table_.assign(slots, kEmpty);
-        held_.reserve(limit_);
+        joined_index_.assign(slots, 0);
     }
 
     bool full(Cycle now) {
-        if (free_.empty()) expire(now);
-        return free_.empty();
+        if (!held_.empty()) expire(now);
+        return outstanding_ + static_cast<int>(held_.size()) >= limit_;
     }
 
-    // An outstanding (or held) read of `line` that `waiter` may join, or -1.
-    int find(std::uint32_t line, const Waiter& waiter, Cycle now) {
-        if (!merging_) return -1;
-        for (std::size_t i = slot_of(line); table_[i] != kEmpty; i = (i + 1) & (table_.size() - 1)) {
-            const Entry& entry = entries_[table_[i]];
-            if (entry.line == line && entry.waiter[0].owner != waiter.owner && entry.waiters < max_merges_ &&
-                (!entry.answered || entry.held_until >= now))
-                return table_[i];
+    enum class Found : std::uint8_t { none, joined, answered };
+
+    // Lets `waiter` join an outstanding read of `line`; `answered`: its data is still held and goes out at once.
+    Found join(std::uint32_t line, const Waiter& waiter, Cycle now) {
+        if (!merging_ || waiter.target == Target::both) return Found::none;
+        if (!held_.empty()) expire(now);
+        for (std::size_t i = slot_of(line); table_[i] != kEmpty; i = next(i)) {
+            const std::uint32_t slot = table_[i];
+            if ((slot & kLine) != line || static_cast<int>((slot & kReader) != 0) == waiter.reader()) continue;
+            if ((slot & kAnswered) != 0) return Found::answered;
+            if ((slot & kJoined) == 0) {
+                if (max_merges_ < 2) continue;
+                table_[i] |= kJoined;
+                joined_index_[i] = take_list();
+            }
+            Joined& list = joined_[joined_index_[i]];
+            if (list.count + 1 >= max_merges_) continue;
+            list.waiters[list.count++] = waiter;
+            return Found::joined;
         }
-        return -1;
+        return Found::none;
     }
 
-    // Joins an entry; true if it was answered already and the line can be delivered at once.
-    bool join(int index, const Waiter& waiter) {
-        Entry& entry = entries_[index];
-        entry.waiter[entry.waiters++] = waiter;
-        return entry.answered;
+    // Notes a request that leaves the coalescer; only valid while not `full`.
+    void open(std::uint32_t line, bool write, const Waiter& waiter) {
+        ++outstanding_;
+        if (!merging_ || write || waiter.target == Target::both) return;
+        std::size_t i = slot_of(line);
+        while (table_[i] != kEmpty) i = next(i);
+        table_[i] = line | (waiter.reader() != 0 ? kReader : 0);
     }
 
-    // Takes a free entry for a new request; only valid while not `full`.
-    int open(std::uint32_t line, bool write, const Waiter& waiter) {
-        const int index = free_.back();
-        free_.pop_back();
-        Entry& entry = entries_[index];
-        entry.line = line;
-        entry.waiters = 1;
-        entry.write = write;
-        entry.answered = false;
-        entry.waiter[0] = waiter;
-        entry.findable = merging_ && !write;
-        if (entry.findable) insert(index);
+    // The request of `first` is answered: returns who joined it, valid until the next call.
+    std::span<const Waiter> close(std::uint32_t line, bool write, const Waiter& first, Cycle now) {
+        --outstanding_;
+        if (!merging_ || write || first.target == Target::both) return {};
+        const std::uint32_t reader = first.reader() != 0 ? kReader : 0;
+        std::size_t i = slot_of(line);
+        while ((table_[i] & ~kJoined) != (line | reader)) i = next(i);
+        std::span<const Waiter> joined;
+        if ((table_[i] & kJoined) != 0) {
+            const Joined& list = joined_[joined_index_[i]];
+            joined = {list.waiters.data(), static_cast<std::size_t>(list.count)};
+            free_lists_.push_back(joined_index_[i]);
+        }
+        if (hold_cycles_ > 0) {
+            table_[i] = line | reader | kAnswered;
+            held_.push({now + hold_cycles_, line | reader | kAnswered});
+        } else {
+            erase(i);
+        }
+        return joined;
+    }
+
+    // Tables of all pairs are more memory than the nearest cache holds: ask for a line's slot early.
+    void prefetch(std::uint32_t line) const { __builtin_prefetch(&table_[slot_of(line)]); }
+
+    int outstanding() const { return outstanding_; }
+
+  private:
+    // A slot is a line number below kLineLimit and three flags.
+    static constexpr std::uint32_t kEmpty = 0xFFFFFFFF;
+    static constexpr std::uint32_t kReader = 1U << 31;
+    static constexpr std::uint32_t kJoined = 1U << 30;
+    static constexpr std::uint32_t kAnswered = 1U << 29;
+    static constexpr std::uint32_t kLine = kAnswered - 1;
+
+    struct Joined {
+        std::int32_t count = 0;
+        std::array<Waiter, kMaxLrcWaiters> waiters{};
+    };
+    struct Held {
+        Cycle until = 0;
+        std::uint32_t slot = 0;
+    };
+
+    std::size_t slot_of(std::uint32_t line) const { return (line * 0x9E3779B1U) >> shift_; }
+    std::size_t next(std::size_t i) const { return (i + 1) & (table_.size() - 1); }
+
+    std::uint16_t take_list() {
+        if (free_lists_.empty()) {
+            joined_.emplace_back();
+            return static_cast<std::uint16_t>(joined_.size() - 1);
+        }
+        const std::uint16_t index = free_lists_.back();
+        free_lists_.pop_back();
+        joined_[index].count = 0;
         return index;
     }
 
-    const Entry& entry(int index) const { return entries_[index]; }
-
-    // The answer of entry `index` was delivered to all its waiters.
-    void close(int index, Cycle now) {
-        Entry& entry = entries_[index];
-        if (hold_cycles_ > 0 && entry.findable) {
-            entry.answered = true;
-            entry.held_until = now + hold_cycles_;
-            held_.push_back(static_cast<std::uint16_t>(index));
-            return;
-        }
-        release(index);
-    }
-
-    int outstanding() const { return limit_ - static_cast<int>(free_.size()) - static_cast<int>(held_.size()); }
-
-  private:
-    static constexpr std::uint16_t kEmpty = 0xFFFF;
-
-    std::size_t slot_of(std::uint32_t line) const { return (line * 0x9E3779B1U) >> shift_; }
-
-    void insert(int index) {
-        std::size_t i = slot_of(entries_[index].line);
-        while (table_[i] != kEmpty) i = (i + 1) & (table_.size() - 1);
-        table_[i] = static_cast<std::uint16_t>(index);
-    }
-
-    void erase(int index) {
+    // Linear probing without tombstones: later slots of the run move up.
+    void erase(std::size_t hole) {
         const std::size_t mask = table_.size() - 1;
-        std::size_t hole = slot_of(entries_[index].line);
-        while (table_[hole] != index) hole = (hole + 1) & mask;
-        for (std::size_t i = (hole + 1) & mask; table_[i] != kEmpty; i = (i + 1) & mask) {
-            const std::size_t home = slot_of(entries_[table_[i]].line);
-            if (((i - home) & mask) >= ((i - hole) & mask)) {
-                table_[hole] = table_[i];
-                hole = i;
-            }
+        for (std::size_t i = next(hole); table_[i] != kEmpty; i = next(i)) {
+            const std::size_t home = slot_of(table_[i] & kLine);
+            if (((i - home) & mask) < ((i - hole) & mask)) continue;
+            table_[hole] = table_[i];
+            if ((table_[i] & kJoined) != 0) joined_index_[hole] = joined_index_[i];
+            hole = i;
         }
         table_[hole] = kEmpty;
     }
 
-    void release(int index) {
-        if (entries_[index].findable) erase(index);
-        free_.push_back(static_cast<std::uint16_t>(index));
-    }
-
-    // Frees held entries whose time is over; they were closed in order of time.
+    // Drops held lines whose time is over; they were closed in order of time.
     void expire(Cycle now) {
-        std::size_t gone = 0;
-        while (gone < held_.size() && entries_[held_[gone]].held_until < now) release(held_[gone++]);
-        held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(gone));
+        while (!held_.empty() && held_.front().until < now) {
+            std::size_t i = slot_of(held_.front().slot & kLine);
+            while (table_[i] != held_.front().slot) i = next(i);
+            erase(i);
+            held_.pop();
+        }
     }
 
     bool merging_;
@@ -144,10 +166,12 @@ class Lrc {
     int max_merges_;
     int hold_cycles_;
     int shift_;
-    std::vector<Entry> entries_;
-    std::vector<std::uint16_t> free_;
-    std::vector<std::uint16_t> table_;
-    std::vector<std::uint16_t> held_;
+    int outstanding_ = 0;
+    std::vector<std::uint32_t> table_;
+    std::vector<std::uint16_t> joined_index_;  // of slots that were joined: their list
+    std::vector<Joined> joined_;
+    std::vector<std::uint16_t> free_lists_;
+    RingBuffer<Held> held_;
 };
 
 }  // namespace simfa

@@ -7,73 +7,92 @@ namespace simfa {
 
 namespace {
 
-// Pairs and slices are numbered apart; messages between slices come after those of pairs.
+// Pairs and slices are numbered apart; messages between slices come after those of pairs. Requests and answers between
+// two slices may meet at a cycle although they were sent in different ones, hence the kind.
 std::uint64_t order_of(const Message& message) {
-    const std::uint64_t between_slices = message.kind >= hop_request ? 1 : 0;
-    return (std::uint64_t{message.offset} << 17) | (between_slices << 16) | message.source;
+    const std::uint64_t order = (std::uint64_t{message.offset} << 20) | (std::uint64_t{message.source} << 3);
+    return message.kind >= hop_request ? order | (1U << 19) | message.kind : order;
 }
+
+// Working memory of a thread, shared by all its mailboxes as they are opened one after the other.
+struct Sorter {
+    std::vector<std::uint32_t> places;  // by offset: how many messages, then where the next one goes
+    std::vector<Message> sorted;
+};
 
 }  // namespace
 
 Mailbox::Mailbox(int threads, Cycle window_cycles, Cycle latency_cycles)
-    : threads_(static_cast<std::size_t>(threads)),
-      window_cycles_(window_cycles),
-      windows_(latency_cycles / window_cycles + 3),
-      window_(static_cast<std::uint64_t>(window_cycles)),
-      ring_(static_cast<std::uint64_t>(windows_)),
-      boxes_(static_cast<std::size_t>(windows_) * threads_),
-      starts_(static_cast<std::size_t>(window_cycles)) {}
+    : window_(static_cast<std::uint64_t>(window_cycles)),
+      ring_(static_cast<std::uint64_t>((latency_cycles - 1) / window_cycles + 2)),
+      threads_(static_cast<std::size_t>(threads)),
+      boxes_(ring_.divisor() * threads_),
+      storage_(boxes_.size()) {}
 
-void Mailbox::begin(Box& box, Cycle window) {
-    if (!box.messages.empty()) throw std::logic_error("a message arrives later than its mailbox was built for");
-    box.window = window;
+void Mailbox::make_room(Box& box, std::uint64_t window) {
+    std::vector<Message>& storage = storage_[static_cast<std::size_t>(&box - boxes_.data())];
+    const std::size_t used = storage.size() - box.room;
+    if (box.window != static_cast<std::uint32_t>(window)) {
+        if (used > 0) throw std::logic_error("a message arrives later than its mailbox was built for");
+        box.window = static_cast<std::uint32_t>(window);
+    }
+    if (box.room > 0) return;
+    storage.resize(std::max<std::size_t>(8, 2 * used));
+    box.next = storage.data() + used;
+    box.room = static_cast<std::uint32_t>(storage.size() - used);
 }
 
 std::span<const Message> Mailbox::open(Cycle window_start) {
-    const auto window = static_cast<Cycle>(window_.quotient(static_cast<std::uint64_t>(window_start)));
-    const std::span<Box> boxes = boxes_of(window);
+    const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(window_start));
+    const std::size_t first = first_box(window);
     std::size_t count = 0;
-    for (const Box& box : boxes)
-        if (box.window == window) count += box.messages.size();
+    for (std::size_t box = first; box < first + threads_; ++box)
+        if (boxes_[box].window == static_cast<std::uint32_t>(window)) count += messages(box).size();
     if (count == 0) return {};
-    if (sorted_.size() < count) sorted_.resize(std::max(count, 2 * sorted_.size()));
-    sort(boxes, window, count);
-    return {sorted_.data(), count};
+    return sort(first, count);
 }
 
-// A stable counting sort by offset, then an insertion sort that only moves messages of the same offset.
-void Mailbox::sort(std::span<Box> boxes, Cycle window, std::size_t count) {
-    std::fill(starts_.begin(), starts_.end(), 0U);
-    for (const Box& box : boxes)
-        if (box.window == window)
-            for (const Message& message : box.messages) ++starts_[message.offset];
-    std::uint32_t start = 0;
-    for (std::uint32_t& entry : starts_) {
-        const std::uint32_t here = entry;
-        entry = start;
-        start += here;
+// Sorts the messages of the boxes from `first` on and empties the boxes: a stable counting sort by offset, then an
+// insertion sort that only moves messages of the same cycle, which mostly are in order.
+std::span<const Message> Mailbox::sort(std::size_t first, std::size_t count) {
+    thread_local Sorter sorter;
+    if (sorter.sorted.size() < count) sorter.sorted.resize(2 * count);
+    sorter.places.assign(window_.divisor(), 0);
+    std::uint32_t* const places = sorter.places.data();
+    Message* const sorted = sorter.sorted.data();
+    for (std::size_t box = first; box < first + threads_; ++box)
+        for (const Message& message : messages(box)) ++places[message.offset];
+    std::uint32_t place = 0;
+    for (std::size_t offset = 0; offset < window_.divisor(); ++offset) {
+        const std::uint32_t here = places[offset];
+        places[offset] = place;
+        place += here;
     }
-    for (Box& box : boxes) {
-        if (box.window != window) continue;
-        for (const Message& message : box.messages) sorted_[starts_[message.offset]++] = message;
-        box.messages.clear();
+    for (std::size_t box = first; box < first + threads_; ++box) {
+        for (const Message& message : messages(box)) sorted[places[message.offset]++] = message;
+        boxes_[box] = {storage_[box].data(), static_cast<std::uint32_t>(storage_[box].size()), kNoWindow};
     }
-    for (std::size_t i = 1; i < count; ++i) {
-        const std::uint64_t order = order_of(sorted_[i]);
-        if (order_of(sorted_[i - 1]) <= order) continue;
-        const Message message = sorted_[i];
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t order = order_of(sorted[i]);
+        if (order >= highest) {
+            highest = order;
+            continue;
+        }
+        const Message message = sorted[i];
         std::size_t hole = i;
-        for (; hole > 0 && order_of(sorted_[hole - 1]) > order; --hole) sorted_[hole] = sorted_[hole - 1];
-        sorted_[hole] = message;
+        for (; hole > 0 && order_of(sorted[hole - 1]) > order; --hole) sorted[hole] = sorted[hole - 1];
+        sorted[hole] = message;
     }
+    return {sorted, count};
 }
 
 Cycle Mailbox::next_window(Cycle window_start) const {
-    const auto window = static_cast<Cycle>(window_.quotient(static_cast<std::uint64_t>(window_start)));
-    Cycle first = kNever;
+    const auto window = static_cast<std::uint32_t>(window_.quotient(static_cast<std::uint64_t>(window_start)));
+    std::uint32_t first = kNoWindow;
     for (const Box& box : boxes_)
-        if (!box.messages.empty() && box.window >= window) first = std::min(first, box.window);
-    return first == kNever ? kNever : first * window_cycles_;
+        if (box.window >= window) first = std::min(first, box.window);
+    return first == kNoWindow ? kNever : static_cast<Cycle>(first * window_.divisor());
 }
 
 }  // namespace simfa

@@ -13,52 +13,59 @@ namespace simfa {
 
 // Each sending thread has its own boxes, so posting takes no lock: during a window threads post to later windows only,
 // while the owner opens the present one.
-class Mailbox {
+class alignas(64) Mailbox {
   public:
-    // `latency_cycles` is the longest time between the window of a post and its arrival.
+    // `latency_cycles` is the longest time between sending a message, in the window in which it is posted, and its
+    // arrival.
     Mailbox(int threads, Cycle window_cycles, Cycle latency_cycles);
 
     // Files `message` under the window of `arrival` and sets its offset. Throws `std::logic_error` if the arrival lies
     // further ahead than the latency given at construction.
     void post(int thread, Cycle arrival, const Message& message) {
-        const auto window = static_cast<Cycle>(window_.quotient(static_cast<std::uint64_t>(arrival)));
-        Box& box = boxes_[ring_.remainder(static_cast<std::uint64_t>(window)) * threads_ + thread];
-        if (box.window != window) begin(box, window);
-        box.messages.push_back(message);
-        box.messages.back().offset = static_cast<std::uint32_t>(arrival - window * window_cycles_);
+        const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(arrival));
+        Box& box = boxes_[ring_.remainder(window) * threads_ + static_cast<std::size_t>(thread)];
+        if (box.window != static_cast<std::uint32_t>(window) || box.room == 0) make_room(box, window);
+        *box.next = message;
+        box.next->offset = static_cast<std::uint32_t>(static_cast<std::uint64_t>(arrival) - window * window_.divisor());
+        ++box.next;
+        --box.room;
     }
 
     // Returns all messages that arrive in the window starting at `window_start`, in the order of (cycle, pairs before
-    // slices, source, sequence), and forgets them. The span is valid until the next call.
+    // slices, source, sequence), and forgets them; among the messages of one slice to another the kind goes before the
+    // sequence. The span is valid until the thread opens another mailbox.
     std::span<const Message> open(Cycle window_start);
 
     // Start of the first window from `window_start` on that has messages; `kNever` if there is none.
     Cycle next_window(Cycle window_start) const;
 
   private:
+    static constexpr std::uint32_t kNoWindow = 0xFFFFFFFF;
+
+    // The messages of one thread for one window; small, as posting touches many of them.
     struct Box {
-        Cycle window = -1;
-        std::vector<Message> messages;
+        Message* next = nullptr;
+        std::uint32_t room = 0;
+        std::uint32_t window = kNoWindow;
     };
 
-    static void begin(Box& box, Cycle window);
-    std::span<Box> boxes_of(Cycle window) {
-        const auto slot = ring_.remainder(static_cast<std::uint64_t>(window));
-        return {boxes_.data() + slot * threads_, threads_};
+    void make_room(Box& box, std::uint64_t window);
+    std::size_t first_box(std::uint64_t window) const { return ring_.remainder(window) * threads_; }
+    std::span<const Message> messages(std::size_t box) const {
+        return {storage_[box].data(), storage_[box].size() - boxes_[box].room};
     }
-    void sort(std::span<Box> boxes, Cycle window, std::size_t count);
+    std::span<const Message> sort(std::size_t first, std::size_t count);
 
-    std::size_t threads_;
-    Cycle window_cycles_;
-    Cycle windows_;
+    // What posting reads, in one cache line.
     Divider window_;
     Divider ring_;
-    std::vector<Box> boxes_;  // [window mod windows][thread]
-    std::vector<Message> sorted_;
-    std::vector<std::uint32_t> starts_;
+    std::size_t threads_;
+    std::vector<Box> boxes_;  // [window mod ring][thread]
+
+    std::vector<std::vector<Message>> storage_;  // of each box
 };
 
-// Where a unit's messages go, for the thread that runs it.
+// Where the messages of the units that run on one thread go.
 struct Outbox {
     std::span<Mailbox> pairs;
     std::span<Mailbox> slices;

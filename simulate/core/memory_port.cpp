@@ -24,15 +24,15 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
         return;
     }
     if (!write) {
-        const int found = lrc_.find(line, waiter, now);
-        if (found >= 0) {
+        const Lrc::Found found = lrc_.join(line, waiter, now);
+        if (found != Lrc::Found::none) {
             ++stats_.lrc_merges;
-            if (lrc_.join(found, waiter)) deliver_all(waiter, now);
+            if (found == Lrc::Found::answered) deliver_all(waiter, now);
             return;
         }
         ++stats_.l2_read_requests;
     }
-    const int entry = lrc_.open(line, write, waiter);
+    lrc_.open(line, write, waiter);
     int slice = static_cast<int>(hash_.slice_of(line));
     const bool far = side_of(slice, slice_count_) != side_;
     Cycle latency = far ? far_request_cycles_ : near_request_cycles_;
@@ -44,27 +44,29 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
     Message message;
     message.line = line;
     message.source = static_cast<std::uint16_t>(pair_);
-    message.tag = static_cast<std::uint16_t>(entry);
+    message.tag = waiter.op;
+    message.flags = static_cast<std::uint8_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
     message.kind = write ? write_request : read_request;
     outbox_.to_slice(slice, now + latency, message);
 }
 
 void MemoryPort::answer(const Message& message, Cycle now) {
-    const Lrc::Entry& entry = lrc_.entry(message.tag);
-    for (int i = 0; i < entry.waiters; ++i) {
-        if (entry.write)
-            tma_[entry.waiter[i].owner]->answer(entry.waiter[i].op, false, now);
-        else
-            deliver_all(entry.waiter[i], now);
-    }
-    lrc_.close(message.tag, now);
+    const bool write = message.kind == write_ack;
+    const Waiter waiter{message.tag, static_cast<std::uint8_t>(message.flags & 1),
+                        static_cast<Target>(message.flags >> 1)};
+    const std::span<const Waiter> joined = lrc_.close(message.line, write, waiter, now);
+    if (write)
+        tma_[waiter.owner]->answer(waiter.op, false, now);
+    else
+        deliver_all(waiter, now);
+    for (const Waiter& other : joined) deliver_all(other, now);
     tma_[0]->unblock(now);
     tma_[1]->unblock(now);
 }
 
 void MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
-    deliver(waiter.owner, waiter, false, now);
-    if (waiter.both) deliver(waiter.owner ^ 1, waiter, true, now);
+    if (waiter.target != Target::other) deliver(waiter.owner, waiter, false, now);
+    if (waiter.target != Target::own) deliver(waiter.owner ^ 1, waiter, true, now);
 }
 
 // Sends one line through the response port of SM `sm`: at once if the port is free, else in order.
@@ -93,7 +95,7 @@ void MemoryPort::run(Cycle now) {
         const Waiter waiter = ideal_.front().waiter;
         ideal_.pop();
         tma_[waiter.owner]->answer(waiter.op, false, now);
-        if (waiter.both) tma_[waiter.owner]->answer(waiter.op, true, now);
+        if (waiter.target == Target::both) tma_[waiter.owner]->answer(waiter.op, true, now);
     }
     for (Port& port : ports_) {
         while (!port.queue.empty() && port.queue.front().cycle == now) {

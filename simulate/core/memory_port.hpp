@@ -36,6 +36,12 @@ class MemoryPort {
     // A response or acknowledgement from a slice.
     void answer(const Message& message, Cycle now);
 
+    // Asks the host's caches for what the answers of a window will touch.
+    void prefetch(std::span<const Message> inbox) const {
+        for (const Message& message : inbox)
+            if (message.kind == read_response) lrc_.prefetch(message.line);
+    }
+
     // Phase 1: delivers what is due at `now` at the response ports.
     void run(Cycle now);
 

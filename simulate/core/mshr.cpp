@@ -1,7 +1,5 @@
 #include "mshr.hpp"
 
-#include "messages.hpp"
-
 namespace simfa {
 
 MshrFile::MshrFile(int entries, int merges) : merges_(merges), shift_(30), mask_(3), entries_(entries) {
@@ -17,8 +15,8 @@ MshrFile::MshrFile(int entries, int merges) : merges_(merges), shift_(30), mask_
 int MshrFile::allocate(const SliceRequest& request) {
     const int entry = free_.back();
     free_.pop_back();
-    entries_[entry] = {.line = request.line, .local = request.local};
-    std::size_t slot = slot_of(request.line);
+    entries_[entry] = {.line = request.message.line, .set = request.set};
+    std::size_t slot = slot_of(request.message.line);
     while (table_[slot] >= 0) slot = (slot + 1) & mask_;
     table_[slot] = entry;
     merge(entry, request);
@@ -40,7 +38,7 @@ void MshrFile::merge(int entry, const SliceRequest& request) {
     else
         nodes_[target.last].next = node;
     target.last = node;
-    target.dirty |= request.kind == write_request;
+    target.dirty |= request.message.kind == write_request;
 }
 
 // Removes the entry from the table, moving later entries of its run up so that no search stops short.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "messages.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -11,13 +12,8 @@ namespace simfa {
 // A request as a slice keeps it.
 struct SliceRequest {
     Cycle arrival = 0;
-    std::uint32_t line = 0;
-    std::uint32_t local = 0;
-    std::uint16_t source = 0;
-    std::uint16_t tag = 0;
-    std::uint16_t extra = 0;
-    std::uint8_t kind = 0;
-    std::uint8_t flags = 0;
+    Message message;
+    std::uint32_t set = 0;
 };
 
 class MshrFile {
@@ -53,7 +49,7 @@ class MshrFile {
     void release(int entry) { free_.push_back(entry); }
 
     std::uint32_t line(int entry) const { return entries_[entry].line; }
-    std::uint32_t local(int entry) const { return entries_[entry].local; }
+    std::uint32_t set(int entry) const { return entries_[entry].set; }
 
     // True if a write waits in the entry: the line is dirty from its fill on.
     bool dirty(int entry) const { return entries_[entry].dirty; }
@@ -61,7 +57,7 @@ class MshrFile {
   private:
     struct Entry {
         std::uint32_t line = 0;
-        std::uint32_t local = 0;
+        std::uint32_t set = 0;
         int first = -1;
         int last = -1;
         int waiting = 0;

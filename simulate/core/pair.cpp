@@ -33,6 +33,7 @@ Cycle Pair::next_internal() const {
 }
 
 void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
+    port_.prefetch(inbox);
     std::size_t at = 0;
     for (;;) {
         Cycle now = next_internal();

@@ -21,17 +21,14 @@ class RingBuffer {
     const T& operator[](std::size_t index) const { return items_[(head_ + index) & mask_]; }
 
     void push(const T& item) {
-        if (size_ == items_.size()) grow();
+        if (size_ == capacity_) grow();
         items_[(head_ + size_++) & mask_] = item;
     }
 
+    // An empty queue starts anew at the first place, so that a short one stays in few cache lines.
     void pop() {
-        head_ = (head_ + 1) & mask_;
         --size_;
-    }
-
-    void reserve(std::size_t count) {
-        while (items_.size() < count) grow();
+        head_ = size_ == 0 ? 0 : (head_ + 1) & mask_;
     }
 
   private:
@@ -40,12 +37,14 @@ class RingBuffer {
         for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
         items_ = std::move(larger);
         head_ = 0;
-        mask_ = items_.size() - 1;
+        capacity_ = items_.size();
+        mask_ = capacity_ - 1;
     }
 
     std::vector<T> items_;
     std::size_t head_ = 0;
     std::size_t size_ = 0;
+    std::size_t capacity_ = 0;
     std::size_t mask_ = 0;
 };
 

@@ -13,7 +13,7 @@ struct SimpleChannelConfig {
     std::int64_t line_cycles_numerator = 1;  // server time of a read line, as an exact fraction of cycles
     std::int64_t line_cycles_denominator = 1;
     std::int64_t write_cost_ppm = 1000000;  // server time of a written line against a read one, in millionths
-    std::int64_t write_queue_entries = 32;  // written lines that may wait for the server
+    std::int64_t write_queue_entries = 32;  // written lines the channel holds, the one in service included
 };
 
 class SimpleChannel final : public MemoryChannel {

@@ -61,7 +61,7 @@ SliceStats& SliceStats::operator+=(const SliceStats& other) {
     request_queue_cycles += other.request_queue_cycles;
     response_queue_cycles += other.response_queue_cycles;
     mshr_cycles += other.mshr_cycles;
-    staging_peak = std::max(staging_peak, other.staging_peak);
+    staging_longest_cycles = std::max(staging_longest_cycles, other.staging_longest_cycles);
     request_queue_peak = std::max(request_queue_peak, other.request_queue_peak);
     response_queue_peak = std::max(response_queue_peak, other.response_queue_peak);
     mshr_peak = std::max(mshr_peak, other.mshr_peak);
@@ -76,60 +76,84 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
       mshr_(config.mshr_entries, config.mshr_merges),
       channel_(std::move(channel)),
       twin_((config.index + config.slices / 2) % config.slices),
+      response_cycles_{config.response_cycles(side_of(config.index, config.slices) == 0),
+                       config.response_cycles(side_of(config.index, config.slices) == 1)},
       port_room_cycles_(config.service_interval_cycles * config.response_queue_entries),
-      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)) {
-    for (int pair = 0; pair < config.pairs; ++pair) {
-        const bool near = side_of(pair, config.pairs) == side_of(config.index, config.slices);
-        response_cycles_.push_back(static_cast<std::int32_t>(config.response_cycles(near)));
-    }
-}
+      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)) {}
 
 SliceStats Slice::stats() const {
     SliceStats stats = stats_;
-    const auto waiting = static_cast<std::int64_t>(waiting_peak_);
-    stats.request_queue_peak = std::min<std::int64_t>(waiting, config_.request_queue_entries);
-    stats.staging_peak = waiting - stats.request_queue_peak;
+    stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
     const Cycle interval = config_.service_interval_cycles;
     stats.response_queue_peak = (response_wait_peak_ + interval - 1) / interval;
     return stats;
 }
 
-void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out) {
-    if (!inbox.empty()) admit(window_start, inbox);
-    for (;;) {
-        const Cycle service = next_service();
-        const Cycle now = std::min(service, next_internal_);
-        if (now >= window_end) return;
-        if (next_internal_ <= service)
-            run_internal(now, out);
-        else
-            serve(now, out);
-    }
+// Puts the answer to `request` into the response queue; the cycle at which the port sends it is known at once.
+void Slice::respond(const SliceRequest& request, Cycle now) {
+    const Cycle departure = std::max(now, port_free_);
+    port_free_ = departure + config_.service_interval_cycles;
+    stats_.response_queue_cycles += departure - now;
+    response_wait_peak_ = std::max(response_wait_peak_, departure - now);
+    responses_.push({departure, request.message});
 }
 
-void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
-    for (const Message& message : inbox) {
-        const LineHash::Place place = hash_.place(message.line);
-        if (static_cast<int>(place.slice) != config_.index &&
-            !(config_.remote_copy && static_cast<int>(place.slice) == twin_))
-            throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
-                                   " was sent to slice " + std::to_string(config_.index));
-        tags_.prefetch(set_of(place.local));
-        const SliceRequest request{.arrival = window_start + message.offset,
-                                   .line = message.line,
-                                   .local = place.local,
-                                   .source = message.source,
-                                   .tag = message.tag,
-                                   .extra = message.extra,
-                                   .kind = message.kind,
-                                   .flags = message.flags};
-        if (message.kind == hop_response || message.kind == hop_invalidate) {
-            hops_.push(request);
-            next_internal_ = std::min(next_internal_, request.arrival);
-        } else {
-            requests_.push(request);
-        }
+void Slice::send(const Response& response, Outbox& out) {
+    Message message = response.message;
+    message.source = static_cast<std::uint16_t>(config_.index);
+    if (message.kind == hop_request) {
+        message.kind = hop_response;
+        out.to_slice(response.message.source, response.departure + config_.hop_response_cycles(), message);
+        return;
     }
+    message.kind = message.kind == write_request ? write_ack : read_response;
+    ++stats_.responses;
+    const int pair = response.message.source;
+    out.to_pair(pair, response.departure + response_cycles_[side_of(pair, config_.pairs)], message);
+}
+
+// Request i enters the request queue when request i - (entries) leaves it. Its arrival makes `peak` + 1 requests wait
+// if request i - peak is served later, and that number rises by one at most from one arrival to the next.
+void Slice::count_service(Cycle now) {
+    const Cycle arrival = requests_.front().arrival;
+    const std::size_t entries = service_cycles_.size();
+    const Cycle entered = std::max(arrival, service_cycles_[service_slot_]);
+    service_cycles_[service_slot_] = now;
+    if (request_peak_ < entries) {
+        const std::size_t ahead = service_slot_ + entries - request_peak_;
+        if (service_cycles_[ahead < entries ? ahead : ahead - entries] > arrival) ++request_peak_;
+    }
+    if (++service_slot_ == entries) service_slot_ = 0;
+    stats_.staging_cycles += entered - arrival;
+    stats_.request_queue_cycles += now - entered;
+    stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
+}
+
+Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
+    if (config_.remote_copy && request.message.kind == read_request &&
+        static_cast<int>(hash_.slice_of(request.message.line)) != config_.index)
+        return try_far_read(request, now, out);
+    TagArray::Entry* const entry = tags_.touch(request.set, request.message.line);
+    if (entry != nullptr && !response_room(now)) return Blocked::response_queue;
+    if (entry == nullptr) {
+        const Blocked reason = try_miss(request, now);
+        if (reason != Blocked::none) return reason;
+    } else {
+        respond(request, now);
+    }
+    if (request.message.kind == write_request) {
+        ++stats_.write_requests;
+        if (entry != nullptr) *entry |= TagArray::kDirty;
+        if (config_.remote_copy)
+            out.to_slice(twin_, now + config_.hop_request_cycles(),
+                         {.line = request.message.line,
+                          .source = static_cast<std::uint16_t>(config_.index),
+                          .kind = hop_invalidate});
+        return Blocked::none;
+    }
+    stats_.read_hits += entry != nullptr ? 1 : 0;
+    stats_.read_requests += request.message.kind == read_request ? 1 : 0;
+    return Blocked::none;
 }
 
 // The turn of the oldest request.
@@ -149,64 +173,72 @@ void Slice::serve(Cycle now, Outbox& out) {
     }
 }
 
-Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
-    if (config_.remote_copy && request.kind == read_request &&
-        static_cast<int>(hash_.slice_of(request.line)) != config_.index)
-        return try_far_read(request, now, out);
-    TagArray::Entry* const entry = tags_.touch(set_of(request.local), request.line);
-    if (entry != nullptr && !response_room(now)) return Blocked::response_queue;
-    if (entry == nullptr) {
-        const Blocked reason = try_miss(request, now, out);
-        if (reason != Blocked::none) return reason;
-    } else {
-        respond(request, now, out);
+void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out) {
+    if (!inbox.empty()) admit(window_start, inbox);
+    for (;;) {
+        const Cycle service = next_service();
+        const Cycle now = std::min(service, next_internal_);
+        if (now >= window_end) break;
+        if (next_internal_ <= service)
+            run_internal(now);
+        else
+            serve(now, out);
     }
-    if (request.kind == write_request) {
-        ++stats_.write_requests;
-        if (entry != nullptr) *entry |= TagArray::kDirty;
-        if (config_.remote_copy)
-            out.to_slice(
-                twin_, now + config_.hop_request_cycles(),
-                {.line = request.line, .source = static_cast<std::uint16_t>(config_.index), .kind = hop_invalidate});
-        return Blocked::none;
+    for (; !responses_.empty() && responses_.front().departure < window_end; responses_.pop())
+        send(responses_.front(), out);
+}
+
+void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
+    for (const Message& message : inbox) {
+        const LineHash::Place place = hash_.place(message.line);
+        if (static_cast<int>(place.slice) != config_.index &&
+            !(config_.remote_copy && static_cast<int>(place.slice) == twin_))
+            throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
+                                   " was sent to slice " + std::to_string(config_.index));
+        const auto set = static_cast<std::uint32_t>(sets_.remainder(place.local));
+        tags_.prefetch(set);
+        const SliceRequest request{window_start + message.offset, message, set};
+        if (message.kind == hop_response || message.kind == hop_invalidate) {
+            hops_.push(request);
+            next_internal_ = std::min(next_internal_, request.arrival);
+        } else {
+            requests_.push(request);
+        }
     }
-    stats_.read_hits += entry != nullptr ? 1 : 0;
-    stats_.read_requests += request.kind == read_request ? 1 : 0;
-    return Blocked::none;
 }
 
 // A far read at the near twin of its home: answered from a shadow, or passed on.
 Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out) {
-    if (tags_.touch(set_of(request.local), request.line) != nullptr) {
+    if (tags_.touch(request.set, request.message.line) != nullptr) {
         if (!response_room(now)) return Blocked::response_queue;
         ++stats_.shadow_hits;
-        respond(request, now, out);
+        respond(request, now);
     } else {
         ++stats_.hops;
         out.to_slice(twin_, now + config_.hop_request_cycles(),
-                     {.line = request.line,
+                     {.line = request.message.line,
                       .source = static_cast<std::uint16_t>(config_.index),
-                      .tag = request.tag,
+                      .tag = request.message.tag,
                       .kind = hop_request,
-                      .flags = request.flags,
-                      .extra = request.source});
+                      .flags = request.message.flags,
+                      .extra = request.message.source});
     }
     ++stats_.read_requests;
     return Blocked::none;
 }
 
-Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
-    const int entry = mshr_.find(request.line);
+Blocked Slice::try_miss(const SliceRequest& request, Cycle now) {
+    const int entry = mshr_.find(request.message.line);
     if (entry >= 0) return wait_for_line(entry, request);
     if (!write_backs_.empty()) return Blocked::write_backs;
-    if (request.kind == write_request) {
+    if (request.message.kind == write_request) {
         if (!response_room(now)) return Blocked::response_queue;
-        insert(request.local, request.line, TagArray::kDirty);
-        respond(request, now, out);
+        insert(request.set, request.message.line, TagArray::kDirty);
+        respond(request, now);
     } else {
         if (mshr_.full()) return Blocked::mshr_entries;
         count_mshr(now);
-        misses_.push({request.local, static_cast<std::uint32_t>(mshr_.allocate(request))});
+        misses_.push({hash_.place(request.message.line).local, static_cast<std::uint32_t>(mshr_.allocate(request))});
         stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
         ++stats_.read_misses;
     }
@@ -218,61 +250,63 @@ Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
 Blocked Slice::wait_for_line(int entry, const SliceRequest& request) {
     if (mshr_.merge_full(entry)) return Blocked::mshr_merges;
     mshr_.merge(entry, request);
-    stats_.read_merges += request.kind != write_request ? 1 : 0;
+    stats_.read_merges += request.message.kind != write_request ? 1 : 0;
     return Blocked::none;
 }
 
 // What happens apart from requests, in this order within a cycle: lines come from memory, hops arrive, waiting lines go
 // to memory, answers enter the response queue. Requests have their turn afterwards.
-void Slice::run_internal(Cycle now, Outbox& out) {
+void Slice::run_internal(Cycle now) {
     channel_->advance(now);
     std::uint32_t token = 0;
     while (channel_->pop_completion(now, token)) fill(static_cast<int>(token));
     for (; !hops_.empty() && hops_.front().arrival <= now; hops_.pop()) receive_hop(hops_.front());
     feed_channel(now);
-    answer_waiting(now, out);
+    answer_waiting(now);
     schedule(now);
     retry_ = std::min(retry_, now);
 }
 
 void Slice::fill(int entry) {
     mshr_.filled(entry);
-    insert(mshr_.local(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
+    insert(mshr_.set(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
     answers_.push({entry, {}});
 }
 
 void Slice::receive_hop(const SliceRequest& hop) {
-    if (hop.kind == hop_invalidate) {
-        tags_.erase(set_of(hop.local), hop.line);
+    if (hop.message.kind == hop_invalidate) {
+        tags_.erase(hop.set, hop.message.line);
         return;
     }
     insert_shadow(hop);
     SliceRequest read = hop;
-    read.kind = read_request;
-    read.source = hop.extra;
+    read.message.kind = read_request;
+    read.message.source = hop.message.extra;
+    read.message.extra = 0;
     answers_.push({-1, read});
 }
 
 void Slice::insert_shadow(const SliceRequest& hop) {
-    const std::uint32_t set = set_of(hop.local);
+    const std::uint32_t set = hop.set;
     const std::int64_t share = std::int64_t{tags_.shadows(set)} * static_cast<std::int64_t>(kMillion);
-    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(set, hop.line))
+    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways ||
+        tags_.contains(set, hop.message.line))
         return;
     const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
     if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return;
     ++stats_.shadow_inserts;
-    insert(hop.local, hop.line, TagArray::kShadow);
+    insert(hop.set, hop.message.line, TagArray::kShadow);
 }
 
-void Slice::answer_waiting(Cycle now, Outbox& out) {
+void Slice::answer_waiting(Cycle now) {
     while (!answers_.empty() && response_room(now)) {
         const Answer& answer = answers_.front();
         if (answer.entry < 0) {
-            respond(answer.request, now, out);
+            respond(answer.request, now);
             answers_.pop();
             continue;
         }
-        respond(mshr_.front(answer.entry), now, out);
+        respond(mshr_.front(answer.entry), now);
         mshr_.pop(answer.entry);
         if (!mshr_.empty(answer.entry)) continue;
         count_mshr(now);
@@ -301,46 +335,10 @@ void Slice::schedule(Cycle now) {
     next_internal_ = next;
 }
 
-void Slice::insert(std::uint32_t local, std::uint32_t line, TagArray::Entry flags) {
-    const TagArray::Entry victim = tags_.insert(set_of(local), line, flags);
+void Slice::insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags) {
+    const TagArray::Entry victim = tags_.insert(set, line, flags);
     if (victim != TagArray::kEmpty && (victim & TagArray::kDirty) != 0)
         write_backs_.push(hash_.place(TagArray::line_of(victim)).local);
-}
-
-// Puts the answer to `request` into the response queue; the cycle at which the port sends it is known at once.
-void Slice::respond(const SliceRequest& request, Cycle now, Outbox& out) {
-    const Cycle departure = std::max(now, port_free_);
-    port_free_ = departure + config_.service_interval_cycles;
-    stats_.response_queue_cycles += departure - now;
-    response_wait_peak_ = std::max(response_wait_peak_, departure - now);
-    Message message{.line = request.line,
-                    .source = static_cast<std::uint16_t>(config_.index),
-                    .tag = request.tag,
-                    .kind = read_response,
-                    .flags = request.flags,
-                    .extra = 0};
-    if (request.kind == hop_request) {
-        message.kind = hop_response;
-        message.extra = request.extra;
-        out.to_slice(request.source, departure + config_.hop_response_cycles(), message);
-        return;
-    }
-    if (request.kind == write_request) message.kind = write_ack;
-    ++stats_.responses;
-    out.to_pair(request.source, departure + response_cycles_[request.source], message);
-}
-
-// Request i enters the request queue when request i - (entries) leaves it.
-void Slice::count_service(Cycle now) {
-    const Cycle arrival = requests_.front().arrival;
-    const Cycle entered = std::max(arrival, service_cycles_[service_slot_]);
-    service_cycles_[service_slot_] = now;
-    if (++service_slot_ == service_cycles_.size()) service_slot_ = 0;
-    stats_.staging_cycles += entered - arrival;
-    stats_.request_queue_cycles += now - entered;
-    while (arrived_ < requests_.size() && requests_[arrived_].arrival <= now) ++arrived_;
-    waiting_peak_ = std::max(waiting_peak_, arrived_);
-    --arrived_;
 }
 
 void Slice::count_mshr(Cycle now) {

@@ -46,10 +46,8 @@ struct SliceConfig {
     Cycle hop_request_cycles() const { return (far_latency_cycles - near_latency_cycles) / 2; }
     Cycle hop_response_cycles() const { return far_latency_cycles - near_latency_cycles - hop_request_cycles(); }
 
-    // Longest time between a slice's decision to send a message and its arrival.
-    Cycle longest_message_cycles() const {
-        return service_interval_cycles * (response_queue_entries + 1) + far_latency_cycles;
-    }
+    // Longest time that a message to or from a slice is on its way: what a mailbox must hold.
+    Cycle longest_message_cycles() const { return response_cycles(false); }
 
     // Throws `std::invalid_argument` naming the value that cannot be.
     void check() const;
@@ -76,12 +74,13 @@ struct SliceStats {
     std::int64_t request_queue_cycles = 0;   // and in it
     std::int64_t response_queue_cycles = 0;  // summed over responses
     std::int64_t mshr_cycles = 0;            // summed over entries, from the miss to the last answer
-    std::int64_t staging_peak = 0;
+    std::int64_t staging_longest_cycles = 0;
     std::int64_t request_queue_peak = 0;
     std::int64_t response_queue_peak = 0;
     std::int64_t mshr_peak = 0;
 
     SliceStats& operator+=(const SliceStats& other);
+    friend bool operator==(const SliceStats&, const SliceStats&) = default;
 };
 
 // Requests are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
@@ -109,7 +108,10 @@ class Slice {
     void run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out);
 
     // First cycle at which anything happens if no message comes; `kNever` when idle.
-    Cycle next_event() const { return std::min(next_service(), next_internal_); }
+    Cycle next_event() const {
+        const Cycle departure = responses_.empty() ? kNever : responses_.front().departure;
+        return std::min({departure, next_service(), next_internal_});
+    }
     bool idle() const { return next_event() == kNever; }
 
     SliceStats stats() const;
@@ -121,6 +123,10 @@ class Slice {
         int entry;
         SliceRequest request;
     };
+    struct Response {
+        Cycle departure;  // from the port
+        Message message;  // the request
+    };
     struct Miss {
         std::uint32_t local;
         std::uint32_t token;
@@ -130,29 +136,28 @@ class Slice {
         if (requests_.empty()) return kNever;
         return std::max({requests_.front().arrival, service_free_, retry_});
     }
-    std::uint32_t set_of(std::uint32_t local) const { return static_cast<std::uint32_t>(sets_.remainder(local)); }
-
     void admit(Cycle window_start, std::span<const Message> inbox);
-    void serve(Cycle now, Outbox& out);
-    Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
+    [[gnu::always_inline]] inline void serve(Cycle now, Outbox& out);
+    [[gnu::always_inline]] inline Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked try_far_read(const SliceRequest& request, Cycle now, Outbox& out);
-    Blocked try_miss(const SliceRequest& request, Cycle now, Outbox& out);
+    Blocked try_miss(const SliceRequest& request, Cycle now);
     Blocked wait_for_line(int entry, const SliceRequest& request);
-    void count_service(Cycle now);
+    [[gnu::always_inline]] inline void count_service(Cycle now);
     void count_mshr(Cycle now);
 
-    void run_internal(Cycle now, Outbox& out);
+    void run_internal(Cycle now);
     void receive_hop(const SliceRequest& hop);
     void insert_shadow(const SliceRequest& hop);
     void fill(int entry);
-    void answer_waiting(Cycle now, Outbox& out);
+    void answer_waiting(Cycle now);
     void feed_channel(Cycle now);
     void schedule(Cycle now);
 
-    void insert(std::uint32_t local, std::uint32_t line, TagArray::Entry flags);
+    void insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags);
     bool response_room(Cycle now) const { return response_room_cycle() <= now; }
     Cycle response_room_cycle() const { return port_free_ - port_room_cycles_; }
-    void respond(const SliceRequest& request, Cycle now, Outbox& out);
+    [[gnu::always_inline]] inline void respond(const SliceRequest& request, Cycle now);
+    [[gnu::always_inline]] inline void send(const Response& response, Outbox& out);
 
     SliceConfig config_;
     LineHash hash_;
@@ -161,11 +166,12 @@ class Slice {
     MshrFile mshr_;
     std::unique_ptr<MemoryChannel> channel_;
     int twin_;
-    std::vector<std::int32_t> response_cycles_;  // by pair
+    std::array<Cycle, 2> response_cycles_;  // by the pair's side
 
     RingBuffer<SliceRequest> requests_;  // request queue and staging area
     RingBuffer<SliceRequest> hops_;      // hop answers and invalidations that have not arrived yet
     RingBuffer<Answer> answers_;
+    RingBuffer<Response> responses_;         // response queue; posted in the window of their departure
     RingBuffer<std::uint32_t> write_backs_;  // local line numbers
     RingBuffer<Miss> misses_;
 
@@ -180,9 +186,8 @@ class Slice {
     std::uint64_t draws_ = 0;            // random numbers used
     std::vector<Cycle> service_cycles_;  // of the last `request_queue_entries` requests
     std::size_t service_slot_ = 0;
-    std::size_t arrived_ = 0;  // requests of `requests_` known to have arrived
     Cycle mshr_changed_ = 0;
-    std::size_t waiting_peak_ = 0;  // most requests waiting at once
+    std::size_t request_peak_ = 0;  // most requests in the request queue at once
     Cycle response_wait_peak_ = 0;  // longest wait of a response
     SliceStats stats_;
 };

@@ -31,8 +31,8 @@ void Sm::start_cta() {
             role.kind = &kernel_.prologue;
             role.tiles = -1;
             if (kernel_.prologue.programs[i] >= 0) {
-                set_program(role, kernel_.prologue.programs[i]);
                 role.state = Role::State::running;
+                set_program(role, kernel_.prologue.programs[i]);
             }
         }
     }
@@ -75,10 +75,16 @@ void Sm::advance(Role& role) {
     settle(role);
 }
 
-// Starts the role's next tile at `now`; false if the role has to wait for the grid or has ended.
+// Pays the edge of the role's last tile, or starts its next one, at `now`; false if the role has to wait for the grid
+// or has ended.
 bool Sm::begin_tile(int index, Cycle now) {
     Role& role = roles_[index];
-    const bool after_tile = role.kind != nullptr && role.tiles > 0;
+    if (role.edge_due) {
+        role.edge_due = false;
+        account(index, now, Reason::tile_edge);
+        role.ready = now + config_.tile_edge_cycles;
+        return true;
+    }
     if (kernel_.dynamic) {
         const std::int64_t next = role.tiles < 0 ? 0 : role.tiles;
         if (next >= static_cast<std::int64_t>(granted_.size())) {
@@ -112,10 +118,7 @@ bool Sm::begin_tile(int index, Cycle now) {
         if (kernel_.dynamic) host_.request_tile(index_, now);
     }
     role.ready = now;
-    if (after_tile && index > 0 && config_.tile_edge_cycles > 0) {
-        role.ready += config_.tile_edge_cycles;
-        account(index, now, Reason::tile_edge);
-    }
+    role.edge_due = index > 0 && config_.tile_edge_cycles > 0;
     return true;
 }
 
@@ -126,36 +129,6 @@ void Sm::end_role(int index, Cycle now) {
     role_end_[index] = now;
     note_end(now);
     ++ended_;
-}
-
-void Sm::account(int index, Cycle now, Reason next) {
-    Role& role = roles_[index];
-    Cycle from = role.accounted;
-    const Cycle ready = std::clamp(role.ready, from, now);
-    // Cycles between being ready and getting an issue slot are the frontend's.
-    if (role.reason != Reason::launch && role.state == Role::State::running && ready < now) {
-        stats_.stalls[index][static_cast<int>(Reason::issue)] += now - ready;
-        timeline_.add(index_, index, static_cast<int>(Reason::issue), ready, now, role.tiles - 1);
-    }
-    const Cycle until = role.reason != Reason::launch && role.state == Role::State::running ? ready : now;
-    stats_.stalls[index][static_cast<int>(role.reason)] += until - from;
-    timeline_.add(index_, index, static_cast<int>(role.reason), from, until, role.tiles - 1);
-    role.accounted = now;
-    role.reason = next;
-}
-
-void Sm::close_accounts(Cycle end) {
-    if (!has_cta_) return;
-    for (int i = 0; i < kernel_.roles; ++i) {
-        Role& role = roles_[i];
-        const Cycle now = std::max(end, role.accounted);
-        stats_.stalls[i][static_cast<int>(role.reason)] += now - role.accounted;
-        timeline_.add(index_, i, static_cast<int>(role.reason), role.accounted, now, role.tiles - 1);
-        role.accounted = now;
-    }
-    stats_.tensor_busy_cycles += tensor_core_.busy_cycles();
-    stats_.tensor_drain_cycles += tensor_core_.drain_cycles();
-    stats_.cuda_busy_cycles += cuda_core_.busy_cycles();
 }
 
 void Sm::run_cuda_core(Cycle now) {
@@ -195,7 +168,7 @@ int Sm::pick(Cycle now, std::uint32_t refused) const {
         return roles_[i].state == Role::State::running && roles_[i].ready <= now && !(refused >> i & 1U);
     };
     const auto policy = static_cast<Scheduler>(config_.scheduler);
-    if (policy == Scheduler::gto && can(last_issued_)) return last_issued_;
+    if (policy == Scheduler::gto && last_issued_ >= 0 && can(last_issued_)) return last_issued_;
     const int first = policy == Scheduler::lrr ? (last_issued_ + 1) % kernel_.roles : 0;
     for (int k = 0; k < kernel_.roles; ++k) {
         const int i = (first + k) % kernel_.roles;
@@ -258,7 +231,8 @@ Sm::Outcome Sm::issue(int index, Cycle now) {
             }
             barriers_.expect(ring, fill);
             role.ready = now + (named ? config_.named_wait_cycles : config_.mbarrier_wait_cycles);
-            wake_fill(ring, fill, now);
+            // Who is woken by an issue takes part in the frontend from the next cycle on.
+            wake_fill(ring, fill, now, 1);
             break;
         }
         case Op::mb_wait:
@@ -314,6 +288,7 @@ Sm::Outcome Sm::issue_wgmma(Role& role, const Instruction& instruction, Cycle no
         return Outcome::refused;
     }
     account(index, now, Reason::wgmma_issue);
+    if (now > tensor_core_.free_at()) charge_idle_pipe(role, now);
     const TensorCore::Slice slice = tensor_core_.issue(register_a, now, instruction.work_cycles);
     role.groups.add(slice.end, slice.done);
     if (role.group_start < 0) role.group_start = slice.start;
@@ -360,7 +335,7 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
             host_.signal_later(index_, instruction.ring, now + std::max<Cycle>(1, config_.named_arrive_cycles));
             return;
         case Op::wgmma_commit:
-            tensor_core_.commit(role.groups.commit(now));
+            if (const Cycle end = role.groups.commit(now); end >= 0) tensor_core_.commit(end);
             return;
         case Op::tma_commit:
             role.stores.commit();
@@ -393,36 +368,28 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
         corner[3] += role.tile.batch;
     }
     op.bytes = map.box_bytes();
-    const bool multicast = (instruction.flags & kMulticast) && instruction.op == Op::tma_tensor && peer() != nullptr;
     if (instruction.op == Op::tma_store) {
         op.kind = TmaOp::Kind::store;
         op.store_group = role.stores.open_index();
         role.stores.add();
-    }
-    if (multicast && config_.lrc_multicast) {
+    } else if ((instruction.flags & kMulticast) && peer() != nullptr) {
         op.multicast = true;
+        op.split = !config_.lrc_multicast && config_.ideal_latency_cycles == 0;
         corner[1] += cluster_rank() * map.box[1];
     }
-    if (multicast && !config_.lrc_multicast) {
-        // Without multicast each CTA of the pair loads both halves for itself.
-        TensorMap whole = map;
-        whole.box[1] *= 2;
-        op.bytes *= 2;
-        op.lines = BoxLines(whole, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
-    } else {
-        op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
-    }
+    op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
     tma_.issue(op, instruction.map, now);
 }
 
-void Sm::wake_fill(int ring, std::int64_t fill, Cycle now) {
+// Wakes who waits for a fill if it is complete, `least` cycles later or more.
+void Sm::wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least) {
     if (!barriers_.complete(ring, fill)) return;
     for (int i = 0; i < kernel_.roles; ++i) {
         Role& role = roles_[i];
         if (role.state == Role::State::blocked && role.wait == Role::Wait::fill && role.ring == ring &&
             role.wait_target == fill) {
             advance(role);
-            wake(role, now + config_.mbarrier_wake_cycles);
+            wake(role, now + std::max<Cycle>(least, config_.mbarrier_wake_cycles));
         }
     }
 }

@@ -45,7 +45,8 @@ struct Role {
     std::int32_t program = 0;
     std::int32_t iteration = 0;
     std::int32_t wgmmas_left = 0;  // of the WGMMA at `pc`
-    std::int64_t tiles = 0;        // tiles begun
+    std::int64_t tiles = 0;        // tiles begun; -1 in the prologue
+    bool edge_due = false;         // the edge of the last tile is not paid yet
     const TileKind* kind = nullptr;
     Tile tile;
     Cycle ready = 0;
@@ -56,6 +57,16 @@ struct Role {
     WgmmaGroups groups;
     StoreGroups stores;
     Cycle group_start = -1;  // first WGMMA of the open group, for the timeline
+
+    // The last stretches of accounted cycles: what the tensor pipe waited for.
+    struct Stretch {
+        Cycle begin = 0;
+        Cycle end = 0;
+        Reason reason = Reason::launch;
+    };
+    static constexpr std::uint32_t kRecent = 64;
+    std::array<Stretch, kRecent> recent{};
+    std::uint32_t stretches = 0;
 };
 
 // What the pair offers its SMs: events in the future, the grid, recording.
@@ -128,8 +139,10 @@ class Sm {
     void wake(Role& role, Cycle ready);
     void block(Role& role, Role::Wait wait, Reason reason, int ring, std::int64_t target, std::int32_t count);
     void account(int index, Cycle now, Reason next);
+    void charge(int index, Cycle from, Cycle until, Reason reason);
+    void charge_idle_pipe(const Role& role, Cycle until);
     void end_role(int index, Cycle now);
-    void wake_fill(int ring, std::int64_t fill, Cycle now);
+    void wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least = 0);
     void refresh(Cycle now);
     Reason acquire_reason(int ring) const { return ring < 4 ? kAcquireReasons[ring] : Reason::acquire_other; }
     Reason fill_reason(int ring) const { return ring < 3 ? kFillReasons[ring] : Reason::wait_other; }
@@ -154,7 +167,7 @@ class Sm {
     std::array<Role, kMaxRoles> roles_;
     std::array<Cycle, kMaxRoles> role_end_{};
     std::vector<Tile> granted_;  // dynamic: tiles in order; a kind of -1 ends the list
-    int last_issued_ = 0;
+    int last_issued_ = -1;
     int ended_ = 0;
     Cycle end_cycle_ = 0;
     Cycle frontend_next_ = kNever;

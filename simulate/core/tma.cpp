@@ -65,8 +65,7 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
         const std::uint16_t index = front();
         TmaOp& op = ops_[index];
         if (!started_) {
-            const Cycle start =
-                last_start_ < 0 ? op.eligible : std::max(op.eligible, last_start_ + config_.issue_gap_cycles);
+            const Cycle start = std::max(op.eligible, last_start_ + config_.issue_gap_cycles);
             if (start > now) {
                 next_ = start;
                 return;
@@ -75,12 +74,16 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
             last_start_ = op.start = now;
             if (config_.tma_level == 0) {
                 pop();
-                owner_.host().complete_later(owner_.index(), index, now + config_.level_0_latency_cycles);
+                read_source(op, now);
+                if (config_.level_0_latency_cycles == 0)
+                    complete(index, now);
+                else
+                    owner_.host().complete_later(owner_.index(), index, now + config_.level_0_latency_cycles);
                 continue;
             }
         }
         const bool write = op.kind == TmaOp::Kind::store;
-        while (!op.lines.empty()) {
+        while (op.second || !op.lines.empty()) {
             if (now < pace_cycle_) {
                 next_ = pace_cycle_;
                 return;
@@ -90,15 +93,20 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                 blocked_since_ = now;
                 return;
             }
-            const std::uint32_t line = op.lines.next();
+            Target target = op.multicast ? Target::both : Target::own;
+            if (op.split) {
+                target = op.second ? Target::other : Target::own;
+                op.second = !op.second;
+            }
+            if (target != Target::other) op.line = op.lines.next();
             ++in_flight_;
-            ++op.pending[0];
-            if (op.multicast) ++op.pending[1];
+            if (target != Target::other) ++op.pending[0];
+            if (target != Target::own) ++op.pending[1];
             ++stats_.requests;
             if (write)
                 ++stats_.write_lines;
             else
-                stats_.read_lines += op.multicast ? 2 : 1;
+                stats_.read_lines += target == Target::both ? 2 : 1;
             if (config_.cycles_per_line > 1) {
                 pace_cycle_ = now + config_.cycles_per_line;
             } else {
@@ -106,17 +114,16 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                 pace_start_ = now;
                 if (pace_used_ >= config_.lines_per_cycle) pace_cycle_ = now + 1;
             }
-            port.request(line, write, {index, static_cast<std::uint8_t>(sm_), op.multicast}, now);
+            port.request(op.line, write, {index, static_cast<std::uint8_t>(sm_), target}, now);
         }
         pop();
-        if (write) owner_.host().read_later(owner_.index(), op.role, op.store_group, now + config_.store_read_cycles);
-        finish(index, 0, now);
-        if (op.multicast) finish(index, 1, now);
+        read_source(op, now);
+        complete(index, now);
     }
 }
 
 void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
-    if (!other) {
+    if (!other || ops_[index].split) {
         --in_flight_;
         if (blocked_ && next_ > now) next_ = now;
     }
@@ -124,10 +131,18 @@ void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
 }
 
 void TmaEngine::complete(std::uint16_t index, Cycle now) {
-    const TmaOp op = ops_[index];
-    if (op.kind == TmaOp::Kind::store) owner_.store_read(op.role, op.store_group, now);
+    const bool multicast = ops_[index].multicast;
     finish(index, 0, now);
-    if (op.multicast) finish(index, 1, now);
+    if (multicast) finish(index, 1, now);
+}
+
+// A store has sent its last line: its shared memory will have been read a little later.
+void TmaEngine::read_source(const TmaOp& op, Cycle now) {
+    if (op.kind != TmaOp::Kind::store) return;
+    if (config_.store_read_cycles == 0)
+        owner_.store_read(op.role, op.store_group, now);
+    else
+        owner_.host().read_later(owner_.index(), op.role, op.store_group, now + config_.store_read_cycles);
 }
 
 // One answer (or the end of issuing) less is missing at one of the op's SMs.

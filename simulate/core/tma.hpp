@@ -20,6 +20,9 @@ struct TmaOp {
     enum class Kind : std::uint8_t { load, store };
     Kind kind = Kind::load;
     bool multicast = false;
+    bool split = false;   // multicast is off: each line is requested once for either SM
+    bool second = false;  // of a split operation, `line` is still to be requested for the other SM
+    std::uint32_t line = 0;
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
     std::int64_t fill = 0;         // absolute fill of the ring (load)
@@ -45,7 +48,7 @@ class TmaEngine {
     // A line of `op` arrived; `other` tells that it did so at the other SM (multicast).
     void answer(std::uint16_t op, bool other, Cycle now);
 
-    // Level 0: the operation is done without traffic.
+    // All lines are issued (level 0: the operation is done without traffic).
     void complete(std::uint16_t op, Cycle now);
 
     // A coalescer entry came free.
@@ -63,6 +66,7 @@ class TmaEngine {
     std::uint16_t front() const { return queue_[queue_head_]; }
     void pop();
     void finish(std::uint16_t index, int which, Cycle now);
+    void read_source(const TmaOp& op, Cycle now);
     Cycle descriptor_cost(int map);
     std::uint16_t take_op();
 
@@ -79,10 +83,10 @@ class TmaEngine {
     bool started_ = false;          // the front operation is issuing lines
     bool blocked_ = false;
     Cycle blocked_since_ = 0;
-    Cycle last_start_ = -1;
-    Cycle pace_cycle_ = -1;       // the next line may go out from here on
-    Cycle pace_start_ = -1;       // cycle of the last line ...
-    std::int32_t pace_used_ = 0;  // ... and so many went out in it
+    Cycle last_start_ = -(Cycle{1} << 40);  // of the last operation: long ago
+    Cycle pace_cycle_ = -1;                 // the next line may go out from here on
+    Cycle pace_start_ = -1;                 // cycle of the last line ...
+    std::int32_t pace_used_ = 0;            // ... and so many went out in it
     std::int32_t in_flight_ = 0;
     Cycle next_ = kNever;
 };

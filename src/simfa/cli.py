@@ -26,9 +26,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analytical": ("simfa.analytical.commands", "Traffic, intensity and latency bounds in closed form."),
     "sweep": ("simfa.analytical.commands", "Grids over hardware, kernel and workload, with a Pareto front."),
     "ingest": ("simfa.measure.commands", "Read Nsight and PyTorch profiler exports into one table."),
-    "validate": ("simfa.measure.validate_commands", "Compare simulation and model with measurements, case by case."),
+    "validate": ("simfa.validate_cli", "Compare simulation and model with measurements, case by case."),
     "explain": ("simfa.report.commands", "Where every cycle of a run went."),
-    "timeline": ("simfa.report.commands", "Write a run's timeline for Perfetto or as a Gantt chart."),
+    "timeline": ("simfa.report.commands", "Write a run's timeline as a Gantt chart or as Chrome trace events."),
     "report": ("simfa.report.commands", "Write the accuracy report as one HTML file."),
 }
 
@@ -65,12 +65,17 @@ def simfa() -> None:
 
 
 def main() -> None:
-    """Run the command line; a `SimfaError` prints its message alone and sets the exit code."""
+    """Run the command line; a `SimfaError` prints its message alone and sets the exit code, Ctrl-C exits with 130."""
     try:
-        simfa.main(prog_name="simfa")
+        # Outside its standalone mode click leaves Ctrl-C and its own errors to us; a number is a context's exit code.
+        code = simfa.main(prog_name="simfa", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except SimfaError as error:
         click.echo(f"simfa: {error}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         click.echo("simfa: stopped; nothing was left half-written", err=True)
         sys.exit(130)

@@ -30,7 +30,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of the preset's groups: frozen, and strict about names."""
 
 
-class Gpu(_Group):
+class Gpu(_Group, frozen=True):
     """The chip as a whole."""
 
     name: str
@@ -39,7 +39,7 @@ class Gpu(_Group):
     compute_capability: str
 
 
-class Sm(_Group):
+class Sm(_Group, frozen=True):
     """SM frontend (Algorithm 1)."""
 
     issue_width: Count
@@ -48,7 +48,7 @@ class Sm(_Group):
     registers: Count
 
 
-class TensorCore(_Group):
+class TensorCore(_Group, frozen=True):
     """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles."""
 
     flop_per_cycle: Count
@@ -61,7 +61,7 @@ class TensorCore(_Group):
     group_drain_cycles: Cycles
 
 
-class CudaCore(_Group):
+class CudaCore(_Group, frozen=True):
     """CUDA-core work of a warpgroup, priced from operation counts; a rate of 0 means the operation is hidden."""
 
     sharing: Literal["shared", "private"]
@@ -78,7 +78,7 @@ class CudaCore(_Group):
     register_pressure: Fraction
 
 
-class Tma(_Group):
+class Tma(_Group, frozen=True):
     """TMA engine of one SM (Figure 2)."""
 
     level: Annotated[int, Meta(ge=0, le=1)]
@@ -95,7 +95,7 @@ class Tma(_Group):
     store_read_cycles: Cycles
 
 
-class Mbarrier(_Group):
+class Mbarrier(_Group, frozen=True):
     """Shared-memory barriers of the TMA pipelines."""
 
     arrive_cycles: Cycles
@@ -104,7 +104,7 @@ class Mbarrier(_Group):
     wake_cycles: Cycles
 
 
-class NamedBarrier(_Group):
+class NamedBarrier(_Group, frozen=True):
     """Hardware named barriers (bar.sync, bar.arrive)."""
 
     arrive_cycles: Cycles
@@ -112,7 +112,7 @@ class NamedBarrier(_Group):
     wake_cycles: Cycles
 
 
-class Lrc(_Group):
+class Lrc(_Group, frozen=True):
     """L2 request coalescer of an SM pair."""
 
     enabled: bool
@@ -122,7 +122,7 @@ class Lrc(_Group):
     hold_cycles: Cycles
 
 
-class Crossbar(_Group):
+class Crossbar(_Group, frozen=True):
     """Path between SM pairs and L2 slices; latencies are whole L2 hit round trips of a plain load."""
 
     near_latency_cycles: Count
@@ -130,7 +130,7 @@ class Crossbar(_Group):
     sm_port_bytes_per_cycle: Count
 
 
-class RemoteCopy(_Group):
+class RemoteCopy(_Group, frozen=True):
     """Shadow copies of far lines in the near partition."""
 
     enabled: bool
@@ -138,7 +138,7 @@ class RemoteCopy(_Group):
     occupancy_threshold: Fraction
 
 
-class L2(_Group):
+class L2(_Group, frozen=True):
     """All L2 slices together, and the queues of one."""
 
     capacity_bytes: Count
@@ -154,7 +154,7 @@ class L2(_Group):
     remote_copy: RemoteCopy
 
 
-class Memory(_Group):
+class Memory(_Group, frozen=True):
     """Device memory behind the slices: one channel a slice."""
 
     model: Literal["channel", "hbm3"]
@@ -164,7 +164,7 @@ class Memory(_Group):
     write_cost: Rate
 
 
-class Grid(_Group):
+class Grid(_Group, frozen=True):
     """Kernel launch and tile dispatch."""
 
     launch_ns: Nanoseconds
@@ -172,7 +172,15 @@ class Grid(_Group):
     tile_edge_cycles: Cycles
 
 
-class HardwareSpec(_Group):
+class Analytical(_Group, frozen=True):
+    """Closed-form model: the kernel it assumes, and the share of L2 that holds reusable K/V under each policy."""
+
+    kernel: Literal["fa3", "cutile"]
+    paper_l2_fraction: Annotated[float, Meta(gt=0, le=1)]
+    effective_l2_fraction: Annotated[float, Meta(gt=0, le=1)]
+
+
+class HardwareSpec(_Group, frozen=True):
     """One GPU: every value the simulator and the analytical model need, in the units of the field names."""
 
     gpu: Gpu
@@ -187,6 +195,7 @@ class HardwareSpec(_Group):
     l2: L2
     memory: Memory
     grid: Grid
+    analytical: Analytical
 
     def __post_init__(self) -> None:
         """Refuse combinations that cannot be built."""
@@ -351,7 +360,7 @@ def unit_of(path: str) -> str:
     """Return the unit that a value's name carries, or an empty string for counts, names and switches."""
     leaf = path.rsplit(".", 1)[-1]
     for suffix, unit in (
-        ("_bytes_per_cycle_per_slice", "B/cycle"),
+        ("bytes_per_cycle_per_slice", "B/cycle"),
         ("_bytes_per_cycle", "B/cycle"),
         ("flop_per_cycle", "FLOP/cycle"),
         ("_per_cycle", "1/cycle"),

@@ -29,7 +29,7 @@ class Slot(NamedTuple):
     """A fill of a ring buffer: ring name, ordinal within the tile."""
 
     ring: str
-    index: Affine
+    index: Affine  # type: ignore[assignment]  # hides tuple.index, which a slot does not need
 
 
 class _Instruction(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,11 +29,20 @@ def shape_options(function: Callable[..., Any]) -> Callable[..., Any]:
     Either `--model` with `--seqlen`, or the sizes one by one; sizes given beside `--model` change that model's shape.
     Wrong combinations are usage errors (exit code 2); impossible sizes raise `ShapeError` (exit code 1).
     """
+    return _shape_options(function, optional=False)
 
+
+def optional_shape_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the SHAPE flags as `shape_options` does; without any of them `shape` is None."""
+    return _shape_options(function, optional=True)
+
+
+def _shape_options(function: Callable[..., Any], *, optional: bool) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         flags = {name: kwargs.pop(name) for name in _SHAPE_FLAGS}
-        return function(*args, shape=shape_from_flags(**flags), **kwargs)
+        absent = all(flags[name] is None for name in _SHAPE_FLAGS if name not in ("causal", "dtype"))
+        return function(*args, shape=None if optional and absent else shape_from_flags(**flags), **kwargs)
 
     for option in reversed(
         [
@@ -103,3 +112,17 @@ def load_gpu(gpu: str, overlays: Sequence[str], overrides: Sequence[str], sm_clo
     """Return the preset that the flags of `gpu_options` describe; raises `HardwareError`."""
     clock = [] if sm_clock_mhz is None else [f"gpu.sm_clock_hz={sm_clock_mhz * 1e6!r}"]
     return load_preset(gpu, overlays, [*overrides, *clock])
+
+
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of a simulation run: `--threads`, `--max-cycles`, `--timeline`, `--quiet`."""
+    for option in reversed(
+        [
+            click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result."),
+            click.option("--max-cycles", type=click.IntRange(1), help="Stop there; the statistics are marked partial."),
+            click.option("--timeline", type=click.IntRange(0), default=0, help="Record slices of the first N SMs."),
+            click.option("--quiet", is_flag=True, help="No progress line."),
+        ]
+    ):
+        function = option(function)
+    return function

@@ -36,7 +36,7 @@ class TensorMap(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def box_bytes(self) -> int:
         """Bytes of one whole box: what its arrival adds to the mbarrier."""
-        total = self.element_bytes
+        total: int = self.element_bytes
         for extent in self.box:
             total *= extent
         return total

@@ -1,0 +1,78 @@
+"""What a log holds, in one frozen value: the facts behind `simfa log info`."""
+
+import msgspec
+import numpy as np
+
+from simfa.salog import Log, LogMetadata
+
+TILES = {
+    "logged": "coordinates logged",
+    "static": "coordinates follow from the static schedule",
+    "lost": "which CTA ran which tile is not in the log: usable with a simulated schedule only",
+}
+
+
+class LogFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A log's metadata and what its rows say; every record was checked."""
+
+    metadata: LogMetadata
+    ctas: int
+    ctas_with_rows: int
+    rows: int
+    row_bytes: int
+    records: int
+    dropped: int
+    truncated: bool
+    rows_with_clock_going_backwards: int
+    longest_row_ns: int
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return (name, value) pairs for people."""
+        metadata, kernel = self.metadata, self.metadata.kernel
+        seed = "" if metadata.seed is None else f", seed {metadata.seed}"
+        modes = [word for word, on in (("ping-pong", kernel.ping_pong), ("overlap", kernel.overlap)) if on]
+        lines = [
+            ("source", f"{metadata.source}{seed}"),
+            ("shape", metadata.shape.describe()),
+            ("kernel", f"{metadata.kernel_name}, FA3 {kernel.version}"),
+            (
+                "tile",
+                f"{kernel.tile_m} x {kernel.tile_n}, {kernel.stages} stages, {kernel.consumers} consumers, cluster "
+                f"{kernel.cluster}, {', '.join(modes)}",
+            ),
+            ("schedule", f"{kernel.schedule}; {TILES[metadata.tiles]}"),
+            ("gpu", metadata.gpu),
+            ("level", f"{metadata.level}, clock {metadata.clock_source}, {metadata.warps} warp(s) a warpgroup"),
+            ("rows", f"{self.rows} of {self.row_bytes} bytes, {self.ctas_with_rows} of {self.ctas} CTAs"),
+            ("records", f"{self.records}, {self.dropped} dropped"),
+            ("time", f"longest row {self.longest_row_ns / 1000:.1f} us of global timer"),
+        ]
+        if self.rows_with_clock_going_backwards:
+            lines.append(("clock", f"goes backwards in {self.rows_with_clock_going_backwards} rows"))
+        if self.truncated:
+            lines.append(("warning", "incomplete: records were dropped or the file is cut short"))
+        if metadata.perturbations:
+            lines.append(("perturbed", ", ".join(metadata.perturbations)))
+        return lines
+
+
+def describe_log(log: Log) -> LogFacts:
+    """Return the facts of a log after reading and checking every record; raises `LogError` for the first wrong one."""
+    rows = log.rows
+    backwards = 0
+    for row in range(len(rows)):
+        times = log.records(row)["timestamp"]
+        backwards += bool((times[1:] < times[:-1]).any())
+    elapsed = rows["globaltimer_end"].astype(np.int64) - rows["globaltimer_begin"].astype(np.int64)
+    return LogFacts(
+        metadata=log.metadata,
+        ctas=log.ctas,
+        ctas_with_rows=len(np.unique(rows["block"])),
+        rows=len(rows),
+        row_bytes=log.row_bytes,
+        records=int(rows["records"].sum()),
+        dropped=int(rows["dropped"].sum()),
+        truncated=log.truncated,
+        rows_with_clock_going_backwards=backwards,
+        longest_row_ns=int(elapsed.max(initial=0)),
+    )

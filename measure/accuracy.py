@@ -1,0 +1,77 @@
+"""How far simulated latencies are from measured ones. Errors are fractions; signs are simulated minus measured."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from simfa.errors import MeasureError
+from simfa.summary import Accuracy
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One case, measured and simulated.
+
+    `reference` says what `measured_us` is: `measured` on hardware, or `synthetic`, the duration that the timing model
+    of a synthetic log gives, which `summarize` refuses.
+    """
+
+    id: str
+    measured_us: float
+    simulated_us: float
+    seqlen: int
+    reference: Literal["measured", "synthetic"] = "measured"
+
+    @property
+    def error(self) -> float:
+        """Signed relative error: positive when the simulation is too slow."""
+        return self.simulated_us / self.measured_us - 1
+
+    @property
+    def ape(self) -> float:
+        """Absolute relative error (APE as a fraction)."""
+        return abs(self.error)
+
+
+def summarize(comparisons: Sequence[Comparison], excluded: int = 0) -> Accuracy:
+    """Return the accuracy over measured cases; raises `MeasureError` when any of them is not a measurement."""
+    for comparison in comparisons:
+        if comparison.reference != "measured":
+            raise MeasureError(
+                f"{comparison.id}: its reference is {comparison.reference}; MAPE is against measurements"
+            )
+        if comparison.measured_us <= 0 or comparison.simulated_us <= 0:
+            raise MeasureError(f"{comparison.id}: latencies must be positive to be compared")
+    if not comparisons:
+        return Accuracy(
+            used=0,
+            excluded=excluded,
+            mape=None,
+            max_ape=None,
+            bias=None,
+            length_trend=None,
+            scale=None,
+            mape_scaled=None,
+        )
+    errors = [comparison.error for comparison in comparisons]
+    log_ratios = [math.log(comparison.simulated_us / comparison.measured_us) for comparison in comparisons]
+    scale = math.exp(-statistics.fmean(log_ratios))
+    return Accuracy(
+        used=len(comparisons),
+        excluded=excluded,
+        mape=statistics.fmean(abs(error) for error in errors),
+        max_ape=max(abs(error) for error in errors),
+        bias=statistics.fmean(errors),
+        length_trend=_slope([math.log(comparison.seqlen) for comparison in comparisons], log_ratios),
+        scale=scale,
+        mape_scaled=statistics.fmean(abs(scale * (1 + error) - 1) for error in errors),
+    )
+
+
+def _slope(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Return the least-squares slope, or None when all `x` are the same."""
+    if len(set(x)) < 2:
+        return None
+    return statistics.linear_regression(x, y).slope

@@ -1,0 +1,117 @@
+"""Simulated runs read back from `stats.json`, and the pairing of runs with measured cases."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from simfa.errors import MeasureError
+from simfa.hardware import load_preset
+from simfa.measure.cases import MeasuredCase
+from simfa.workload import AttentionShape
+
+
+class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a comparison needs of one simulation.
+
+    `tensor_utilization` is a fraction; `log_source` is `captured`, `synthetic`, or `none` for a run that had no
+    log. `log_us` is the duration of the log's longest row, where `log.json` (`simfa log info --json`) stands beside.
+    """
+
+    name: str
+    preset: str
+    preset_sha256: str
+    kernel_version: str
+    sm_clock_hz: float
+    shape: AttentionShape
+    cycles: int
+    latency_us: float
+    tensor_utilization: float
+    log_source: str
+    log_us: float | None = None
+
+    @property
+    def key(self) -> tuple[AttentionShape, str, str, int]:
+        """What makes two runs the same: shape, preset, kernel version and SM clock in whole Hz."""
+        return self.shape, self.preset, self.kernel_version, round(self.sm_clock_hz)
+
+
+def read_run(path: str | Path) -> SimulatedRun:
+    """Return the run of a `stats.json`; raises `MeasureError` naming the file and the key that is missing or wrong."""
+    file = Path(path)
+    try:
+        run = run_from(msgspec.json.decode(file.read_bytes()), file.parent.name)
+        log = file.with_name("log.json")
+        if not log.is_file():
+            return run
+        return msgspec.structs.replace(run, log_us=msgspec.json.decode(log.read_bytes())["longest_row_ns"] / 1000)
+    except OSError as error:
+        raise MeasureError(f"{file}: cannot be read: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise MeasureError(f"{file}: not the JSON of a run: {error}") from error
+    except (KeyError, TypeError) as error:
+        raise MeasureError(f"{file.with_name('log.json')}: longest_row_ns is missing or wrong: {error}") from error
+    except MeasureError as error:
+        raise MeasureError(f"{file}: {error}") from error
+
+
+def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
+    """Return the run that the keys of `stats.json` describe; raises `MeasureError` for a missing or wrong key."""
+    try:
+        if stats.get("partial"):
+            raise MeasureError("the run was stopped before its end; its latency is no latency of the kernel")
+        manifest = stats["manifest"]
+        return msgspec.convert(
+            {
+                "name": name,
+                "preset": manifest["gpu_preset"],
+                "preset_sha256": manifest["gpu_preset_sha256"],
+                "kernel_version": stats["kernel"]["version"],
+                "sm_clock_hz": stats["sm_clock_hz"],
+                "shape": stats["shape"],
+                "cycles": stats["cycles"],
+                "latency_us": stats["latency_us"],
+                "tensor_utilization": stats["tensor_utilization"],
+                "log_source": manifest["log_source"],
+            },
+            SimulatedRun,
+        )
+    except KeyError as error:
+        raise MeasureError(f"key {error} is missing; written by another version? simulate again") from error
+    except (TypeError, msgspec.ValidationError) as error:
+        raise MeasureError(f"not a simulation's statistics: {error}") from error
+
+
+def find_stats(places: Sequence[str | Path]) -> list[Path]:
+    """Return the files among `places` and every `stats.json` below the folders among them, in that order.
+
+    Raises `MeasureError` for a folder that holds none.
+    """
+    found: list[Path] = []
+    for place in map(Path, places):
+        here = [place] if place.is_file() else sorted(place.rglob("stats.json"))
+        if not here:
+            raise MeasureError(f"{place}: holds no stats.json; expected the -o folder of simulate, predict or validate")
+        found += here
+    return found
+
+
+def clock_of(case: MeasuredCase) -> float:
+    """Return the SM clock in Hz to simulate a case at: the measured one, else the preset's nominal clock."""
+    return case.sm_clock_hz if case.sm_clock_hz is not None else load_preset(case.preset).spec.gpu.sm_clock_hz
+
+
+def pair(
+    cases: Iterable[MeasuredCase], runs: Iterable[SimulatedRun]
+) -> tuple[list[tuple[MeasuredCase, SimulatedRun]], list[MeasuredCase]]:
+    """Return each case with the run of its shape, preset, kernel version and clock, and the cases without one."""
+    by_key = {run.key: run for run in runs}
+    pairs, missing = [], []
+    for case in cases:
+        run = by_key.get((case.shape, load_preset(case.preset).name, case.kernel_version, round(clock_of(case))))
+        if run is None:
+            missing.append(case)
+        else:
+            pairs.append((case, run))
+    return pairs, missing

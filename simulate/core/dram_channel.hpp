@@ -1,0 +1,66 @@
+// A memory channel with banks: lines become bursts of a DRAM controller that runs on its own clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "address_map.hpp"
+#include "dram_config.hpp"
+#include "dram_controller.hpp"
+#include "memory_channel.hpp"
+#include "types.hpp"
+
+namespace simfa {
+
+struct DramChannelConfig {
+    DramOrganisation organisation;
+    DramTiming timing;
+    DramControl control;
+    std::int64_t ticks_numerator = 1;  // half clocks of the DRAM in an SM cycle, as a fraction
+    std::int64_t ticks_denominator = 1;
+    std::int32_t line_bytes = 128;
+    Cycle path_cycles = 0;  // between the slice and the controller, both ways together
+};
+
+class DramChannel final : public MemoryChannel {
+  public:
+    // Throws `std::invalid_argument` naming the value that cannot be. Channels of one kind share a map.
+    DramChannel(const DramChannelConfig& config, std::shared_ptr<const AddressMap> map);
+
+    Cycle earliest_read(Cycle now) const override { return earliest(false, now); }
+    Cycle earliest_write(Cycle now) const override { return earliest(true, now); }
+    void read(std::uint32_t local, Cycle now, std::uint32_t token) override;
+    void write(std::uint32_t local, Cycle now) override;
+    void advance(Cycle now) override;
+
+    const DramStats& stats() const { return controller_.stats(); }
+
+  private:
+    struct Line {
+        std::int32_t bursts_left = 0;
+        Tick end = 0;
+    };
+
+    Tick first_tick(Cycle cycle) const {
+        return (cycle * ticks_numerator_ + ticks_denominator_ - 1) / ticks_denominator_;
+    }
+    Cycle first_cycle(Tick tick) const {
+        return tick == DramController::kNeverTick
+                   ? kNever
+                   : (tick * ticks_denominator_ + ticks_numerator_ - 1) / ticks_numerator_;
+    }
+    Cycle earliest(bool write, Cycle now) const;
+    void push(std::uint32_t local, bool write, Cycle now, std::uint32_t token);
+    void collect();
+
+    DramController controller_;
+    std::shared_ptr<const AddressMap> map_;
+    std::int64_t ticks_numerator_;
+    std::int64_t ticks_denominator_;
+    std::int32_t bursts_;
+    Cycle path_cycles_;
+    std::vector<Line> lines_;  // by token
+};
+
+}  // namespace simfa

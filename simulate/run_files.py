@@ -1,0 +1,105 @@
+"""Files and words of a finished run: `stats.json`, `timeline.npz`, the table on stdout, the progress line."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+import msgspec
+
+from simfa import __version__
+from simfa.errors import SimulationError
+from simfa.files import json_bytes, sha256_of, write_json
+from simfa.hardware import Preset
+from simfa.progress import Meter
+from simfa.simulate.engine import Progress
+from simfa.simulate.results import RunResult
+from simfa.trace import Trace
+
+
+class RunMeter:
+    """The progress line of one run, wiped when the block ends."""
+
+    def __init__(self, what: str, *, quiet: bool = False) -> None:
+        """Measure the run called `what`."""
+        self._meter = Meter(what, 1.0, quiet=quiet)
+
+    def update(self, progress: Progress) -> None:
+        """Draw how far the run is, by tiles begun."""
+        rate = progress.cycles / progress.seconds if progress.seconds else 0.0
+        share = progress.tiles_begun / progress.tiles if progress.tiles else 0.0
+        self._meter.update(share, f"cycle {progress.cycles:,}, {rate / 1e3:,.0f} k cycles/s")
+
+    def __enter__(self) -> "RunMeter":
+        """Start."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wipe the line."""
+        self._meter.close()
+
+
+def run_stats(
+    result: RunResult, preset: Preset, trace: Trace, *, command: str, inputs: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what `stats.json` holds: the result's figures, the launch, and the manifest."""
+    manifest = {
+        "tool": "simfa",
+        "tool_version": __version__,
+        "command": command,
+        "inputs": {key: {"name": Path(path).name, "sha256": sha256_of(path)} for key, path in inputs.items()},
+        "gpu_preset": preset.name,
+        "gpu_preset_sha256": preset.spec.sha256(),
+        "log_source": trace.origin.log_source,
+        "rules": trace.origin.rules,
+        "reconstructed": trace.origin.reconstructed,
+    }
+    stats = result.to_json()
+    stats["shape"] = msgspec.to_builtins(trace.shape)
+    stats["kernel"] = msgspec.to_builtins(trace.kernel)
+    stats["manifest"] = manifest
+    return stats
+
+
+def write_run(
+    folder: str, result: RunResult, preset: Preset, trace: Trace, *, command: str, inputs: Mapping[str, str]
+) -> dict[str, Any]:
+    """Write `stats.json` and, if slices were recorded, `timeline.npz` into `folder`; return the former."""
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SimulationError(f"{target}: cannot be made: {error.strerror}") from error
+    stats = run_stats(result, preset, trace, command=command, inputs=inputs)
+    if result.timeline is not None:
+        result.timeline.save(target / "timeline.npz", {"manifest": stats["manifest"], "cycles": result.cycles})
+    write_json(target / "stats.json", stats)
+    return stats
+
+
+def show(stats: Mapping[str, Any], result: RunResult, *, as_json: bool) -> None:
+    """Print a run as JSON or as a short table."""
+    if as_json:
+        sys.stdout.write(json_bytes(stats).decode())
+        return
+    rows = [
+        ("latency", f"{result.latency_us:,.2f} us at {result.sm_clock_hz / 1e6:,.0f} MHz"),
+        ("cycles", f"{result.cycles:,}{' (stopped before the end)' if result.partial else ''}"),
+        ("throughput", "-" if result.tflops is None else f"{result.tflops:,.1f} TFLOPS"),
+        ("tensor pipe busy", f"{result.tensor_utilization:.1%}"),
+        ("L2 reads", f"{result.l2_read_bytes / 1e6:,.1f} MB of {result.sm_read_bytes / 1e6:,.1f} MB read by SMs"),
+        ("L2 hit rate", "-" if result.l2_hit_rate is None else f"{result.l2_hit_rate:.1%}"),
+        ("DRAM", f"{result.dram_read_bytes / 1e6:,.1f} MB read, {result.dram_write_bytes / 1e6:,.1f} MB written"),
+        ("simulated", f"{result.host_seconds:.2f} s, {result.simulated_cycles_per_second / 1e3:,.0f} k cycles/s"),
+    ]
+    click.echo(result.gpu)
+    for name, text in rows:
+        click.echo(f"  {name:<17} {text}")
+    for role, reasons in result.stall_cycles.items():
+        total = sum(reasons.values())
+        worst = sorted(reasons.items(), key=lambda item: -item[1])[:4]
+        click.echo(f"  {role:<17} " + ", ".join(f"{reason} {cycles / total:.0%}" for reason, cycles in worst))

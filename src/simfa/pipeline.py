@@ -1,0 +1,76 @@
+"""Stages composed in memory: what `predict`, `validate` and the Python API run without files."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from simfa.hardware import Preset, load_preset
+from simfa.kernel import KernelSpec, kernel_for
+from simfa.schedule import tile_count
+from simfa.workload import AttentionShape
+
+if TYPE_CHECKING:
+    from simfa.simulate.engine import Progress
+    from simfa.simulate.results import RunResult
+    from simfa.trace import Trace
+
+
+def grid_ctas(shape: AttentionShape, kernel: KernelSpec, sm_count: int) -> int:
+    """Return the CTAs of a persistent grid that get a tile: one an SM, whole clusters, no more than there are tiles."""
+    ctas = min(sm_count, tile_count(shape, kernel))
+    return ctas - ctas % kernel.cluster
+
+
+def kernel_trace(
+    shape: AttentionShape, kernel: KernelSpec, sm_count: int, rules: Literal["source", "paper"] = "source"
+) -> "Trace":
+    """Return the verified trace of `kernel` on `shape`, from the order of its events and without a log."""
+    from simfa.instrument.event_order import begin_events, tile_events
+    from simfa.translate.trace_builder import trace_from_kernel
+
+    level = 2 if rules == "source" else 1
+    return trace_from_kernel(
+        shape,
+        kernel,
+        grid_ctas(shape, kernel, sm_count),
+        lambda role, blocks: tile_events(kernel, role, blocks, level),
+        level=level,
+        rules=rules,
+        begin_of=lambda role: begin_events(kernel, role, level),
+    )
+
+
+def predict(
+    shape: AttentionShape,
+    preset: Preset | str = "h100-sxm",
+    *,
+    kernel_version: str = "latest",
+    sm_clock_hz: float | None = None,
+    rules: Literal["source", "paper"] = "source",
+    threads: int = 1,
+    max_cycles: int | None = None,
+    timeline_sms: int = 0,
+    progress: "Callable[[Progress], None] | None" = None,
+) -> "RunResult":
+    """Simulate one attention call: the kernel FA3 picks for `shape`, on `preset` at `sm_clock_hz`.
+
+    `preset` is a loaded preset or the name of one. Raises `ShapeError` for shapes without a kernel, `HardwareError` for
+    a bad preset, `SimulationError` for what cannot run.
+    """
+    from simfa.simulate.engine import run
+
+    loaded = load_preset(preset) if isinstance(preset, str) else preset
+    hardware = loaded.spec
+    if sm_clock_hz is not None:
+        hardware = msgspec.structs.replace(hardware, gpu=msgspec.structs.replace(hardware.gpu, sm_clock_hz=sm_clock_hz))
+    kernel = kernel_for(shape, kernel_version)
+    trace = kernel_trace(shape, kernel, hardware.gpu.sm_count, rules)
+    return run(
+        trace,
+        hardware,
+        threads=threads,
+        max_cycles=max_cycles,
+        timeline_sms=timeline_sms,
+        progress=progress,
+    )

@@ -1,0 +1,104 @@
+"""The accuracy document `summary.json`: written by `simfa validate`, read by `simfa report`.
+
+Errors are fractions; signs are simulated minus measured.
+"""
+
+import msgspec
+
+
+class Excluded(msgspec.Struct, frozen=True):
+    """A measured row that no error is computed for, and why."""
+
+    id: str
+    reason: str
+
+
+class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """Errors of a set of cases; a figure is None where too few cases define it.
+
+    `mape` and `max_ape` are the mean and the largest APE, `bias` the mean signed error. `length_trend` is the slope of
+    ln(simulated / measured) against ln(sequence length): 0 when the model grows with length as hardware does.
+    `scale` is the geometric mean of measured / simulated and `mape_scaled` the MAPE left after multiplying by it: what
+    one free factor, such as an unknown clock, would explain.
+    """
+
+    used: int
+    excluded: int
+    mape: float | None
+    max_ape: float | None
+    bias: float | None
+    length_trend: float | None
+    scale: float | None
+    mape_scaled: float | None
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1."""
+
+    id: str
+    source_id: str
+    gpu: str
+    preset: str
+    preset_sha256: str
+    kernel_version: str
+    sm_clock_mhz: float
+    clock_stated: bool
+    launches: str
+    dtype: str
+    batch: int
+    seqlen_q: int
+    seqlen_kv: int
+    heads_q: int
+    heads_kv: int
+    head_dim: int
+    causal: bool
+    measured_us: float
+    simulated_us: float
+    error: float
+    cycles: int
+    tensor_utilization: float
+    source_url: str
+
+
+class SetResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One set: its accuracy, its cases, and the rows left out."""
+
+    name: str
+    accuracy: Accuracy
+    cases: list[CaseResult]
+    excluded: list[Excluded]
+
+
+class LogComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A log's own duration beside the simulation of that log; never part of a MAPE.
+
+    `source` is `synthetic`, whose duration is a timing model's, so that agreement shows self-consistency only, or
+    `captured`, whose duration includes what the probes cost. `difference` is the fraction simulated / log - 1.
+    """
+
+    name: str
+    preset: str
+    source: str
+    log_us: float
+    simulated_us: float
+    difference: float
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """A run without any measurement to compare with."""
+
+    name: str
+    preset: str
+    shape: str
+    log_source: str
+    simulated_us: float
+    tensor_utilization: float
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What `summary.json` holds."""
+
+    tool_version: str
+    sets: list[SetResult]
+    logs: list[LogComparison] = []
+    predictions: list[Prediction] = []

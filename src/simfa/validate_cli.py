@@ -1,0 +1,189 @@
+"""`simfa validate`: simulate measured cases, or join finished runs with them, and print errors case by case."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simfa import __version__
+from simfa.errors import MeasureError
+from simfa.files import atomic_write, json_bytes, write_json, write_manifest
+
+if TYPE_CHECKING:
+    from simfa.measure.cases import CaseSet, MeasuredCase
+    from simfa.measure.results import SimulatedRun
+    from simfa.summary import Summary
+
+Simulator = Callable[["MeasuredCase"], dict[str, Any]]
+
+
+@click.command()
+@click.option("--set", "names", multiple=True, help="Bundled set: ncu-1500, calib, valid, h20, s01 ... (repeatable).")
+@click.option(
+    "--measured", "tables", multiple=True, type=click.Path(exists=True), help="Your own table of measurements (CSV)."
+)
+@click.option("--gpu", help="Simulate every case on this preset instead of the one its GPU is mapped to.")
+@click.option("--case", "only", multiple=True, metavar="ID", help="Only this case (repeatable).")
+@click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases; they are listed as excluded.")
+@click.option(
+    "--results",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Join a finished run, or all below a folder.",
+)
+@click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
+@click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
+@click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def validate(
+    names: tuple[str, ...],
+    tables: tuple[str, ...],
+    gpu: str | None,
+    only: tuple[str, ...],
+    max_seqlen: int | None,
+    folders: tuple[str, ...],
+    stats: str | None,
+    output: str | None,
+    threads: int,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Compare simulation with measurements, case by case: errors, MAPE, maximum, bias, trend with length.
+
+    Each case is simulated at the SM clock and with the kernel version it was measured with. Without --set and
+    --measured the set is ncu-1500.
+    """
+    if folders and stats:
+        raise click.UsageError("--stats writes what is simulated here; with --results nothing is")
+    from simfa.measure.cases import load_set, load_table
+
+    sets = [load_set(name) for name in names] + [load_table(path) for path in tables]
+    sets = [narrow(entry, gpu, only, max_seqlen) for entry in sets or [load_set("ncu-1500")]]
+    unknown = set(only) - {case.id for entry in sets for case in entry.cases}
+    if unknown:
+        raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
+    summary = join(sets, folders) if folders else simulate(sets, simulator(threads, quiet=quiet), stats)
+    if output is not None:
+        write(summary, Path(output), tables)
+    report(summary, as_json)
+
+
+def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int | None) -> CaseSet:
+    """Return a set with another preset, fewer cases, or no case longer than `max_seqlen` tokens."""
+    import msgspec
+
+    from simfa.measure.cases import CaseSet
+    from simfa.summary import Excluded
+
+    cases = [case for case in entry.cases if not only or case.id in only]
+    if gpu is not None:
+        cases = [msgspec.structs.replace(case, preset=gpu) for case in cases]
+    excluded = [] if only else list(entry.excluded)
+    if max_seqlen is not None:
+        long = [case for case in cases if max(case.shape.seqlen_q, case.shape.seqlen_kv) > max_seqlen]
+        cases = [case for case in cases if case not in long]
+        excluded += [Excluded(case.id, f"longer than --max-seqlen {max_seqlen}") for case in long]
+    return CaseSet(entry.name, tuple(cases), tuple(excluded))
+
+
+def simulator(threads: int, *, quiet: bool) -> Simulator:
+    """Return the function that simulates a case at its clock and with its kernel: `stats.json` of that run."""
+    from simfa.hardware import load_preset
+    from simfa.kernel import kernel_for
+    from simfa.measure.results import clock_of
+    from simfa.pipeline import kernel_trace
+    from simfa.simulate.engine import run
+    from simfa.simulate.run_files import RunMeter, run_stats
+
+    def simulate_case(case: MeasuredCase) -> dict[str, Any]:
+        preset = load_preset(case.preset, overrides=[f"gpu.sm_clock_hz={clock_of(case)!r}"])
+        trace = kernel_trace(case.shape, kernel_for(case.shape, case.kernel_version), preset.spec.gpu.sm_count)
+        with RunMeter(f"{case.id} {case.shape.describe()}", quiet=quiet) as meter:
+            result = run(trace, preset.spec, threads=threads, progress=meter.update)
+        return run_stats(result, preset, trace, command="validate", inputs={})
+
+    return simulate_case
+
+
+def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None) -> Summary:
+    """Simulate every case once and return the summary; the same launch in two sets is not simulated twice."""
+    from simfa.measure.results import clock_of, run_from
+    from simfa.measure.summary import set_result
+    from simfa.summary import Summary
+
+    done: dict[Any, SimulatedRun] = {}
+    results = []
+    for entry in sets:
+        pairs = []
+        for case in entry.cases:
+            key = (case.shape, case.preset, case.kernel_version, clock_of(case))
+            if key not in done:
+                stats = simulate_case(case)
+                done[key] = run_from(stats, case.id)
+                if stats_folder is not None:
+                    make_folder(Path(stats_folder) / case.id)
+                    write_json(Path(stats_folder) / case.id / "stats.json", stats)
+            pairs.append((case, done[key]))
+        results.append(set_result(entry, pairs))
+    return Summary(tool_version=__version__, sets=results)
+
+
+def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
+    """Return the summary from finished runs; raises `MeasureError` when a case was not simulated.
+
+    Runs that no case asks for become predictions; runs of a log are set beside its own duration, apart.
+    """
+    from simfa.measure.results import find_stats, pair, read_run
+    from simfa.measure.summary import log_comparison, prediction, set_result
+    from simfa.summary import Summary
+
+    runs = [read_run(path) for path in find_stats(folders)]
+    results, used = [], set()
+    for entry in sets:
+        pairs, missing = pair(entry.cases, runs)
+        if missing:
+            raise MeasureError(
+                f"set {entry.name}: no run under {', '.join(folders)} for {', '.join(case.id for case in missing)}; "
+                "expected a stats.json with the case's shape, preset, kernel version and SM clock"
+            )
+        used |= {run.key for _, run in pairs}
+        results.append(set_result(entry, pairs))
+    logs = [found for run in runs if (found := log_comparison(run)) is not None]
+    others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
+    return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
+
+
+def make_folder(folder: Path) -> None:
+    """Create an output folder; raises `MeasureError` when that is impossible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeasureError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+def write(summary: Summary, folder: Path, tables: Sequence[str]) -> None:
+    """Write `summary.csv` and `summary.json` with their manifest."""
+    from simfa.measure.summary import to_csv
+
+    make_folder(folder)
+    with atomic_write(folder / "summary.csv") as handle:
+        handle.write(to_csv(summary))
+    write_json(folder / "summary.json", summary)
+    write_manifest(folder / "summary.json", "validate", {Path(path).name: path for path in tables})
+
+
+def report(summary: Summary, as_json: bool) -> None:
+    """Print the summary for a person, or as JSON."""
+    from simfa.measure.summary import extras_text, to_text
+
+    if as_json:
+        sys.stdout.write(json_bytes(summary).decode())
+    else:
+        parts = [to_text(entry) for entry in summary.sets]
+        click.echo("\n\n".join([*parts, *extras_text(summary)]))

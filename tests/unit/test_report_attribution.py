@@ -1,0 +1,136 @@
+"""Stall attribution: shares, order, words, and what `simfa explain` prints of them."""
+
+import json
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from simfa.cli import simfa
+from simfa.errors import ReportError
+from simfa.files import write_json
+from simfa.report.attribution import GROUPS, REASONS, causes, findings, group_shares
+from simfa.report.inputs import RunStats
+from simfa.report.palette import GROUP_COLOURS
+from simfa.simulate import _core
+from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics
+
+SHAPE = model_shape("llama3-8b", 512)
+
+
+def stats(**stalls: dict[str, int]) -> RunStats:
+    return msgspec.convert(statistics(SHAPE) | {"stall_cycles": stalls}, RunStats)
+
+
+def test_every_reason_of_the_engine_has_words_and_a_group() -> None:
+    assert {*_core.REASONS, "busy", "drain"} == set(REASONS)
+    assert {reason.group for reason in REASONS.values()} == set(GROUPS) == set(GROUP_COLOURS)
+
+
+def test_shares_by_role_largest_first() -> None:
+    found = causes(stats(consumer1={"softmax": 30, "barrier": 60, "issue": 10}, producer={"wait_q": 5, "issue": 5}))
+    assert list(found) == ["producer", "consumer1"]
+    assert [(cause.reason, cause.share) for cause in found["consumer1"]] == [
+        ("barrier", 0.6),
+        ("softmax", 0.3),
+        ("issue", 0.1),
+    ]
+    assert [cause.reason for cause in found["producer"]] == ["issue", "wait_q"]
+
+
+def test_findings_leave_out_work_and_the_grid() -> None:
+    found = findings(
+        stats(producer={"acquire_stage": 80, "launch": 20}, consumer1={"issue": 50, "tail": 30, "wait_k": 20})
+    )
+    assert [(finding.reason, finding.causes[0].role) for finding in found] == [
+        ("acquire_stage", "producer"),
+        ("wait_k", "consumer1"),
+    ]
+    assert found[1].sentence() == (
+        "consumer1 spends 20.0% of its cycles waiting for a K block to arrive in shared memory."
+    )
+
+
+def test_findings_name_every_role_that_meets_the_reason() -> None:
+    (found, _) = findings(
+        stats(
+            consumer1={"softmax": 30, "barrier": 69, "wait_v": 1},
+            consumer2={"softmax": 50, "barrier": 49, "issue": 1},
+            consumer3={"softmax": 50, "barrier": 4, "issue": 46},
+        ),
+        2,
+    )
+    assert found.sentence() == (
+        "consumer1 69.0% and consumer2 49.0% of their cycles are spent waiting at a named barrier: its ping-pong turn, "
+        "or the meeting of the consumers."
+    )
+
+
+def test_group_shares_sum_to_one() -> None:
+    (found,) = causes(stats(consumer1={"softmax": 25, "epilogue": 25, "wait_k": 25, "tail": 25})).values()
+    shares = group_shares(found)
+    assert (shares["CUDA cores"], shares["loads"], shares["grid"]) == (0.5, 0.25, 0.25)
+    assert sum(shares.values()) == 1.0
+
+
+def test_unknown_reason_is_an_error() -> None:
+    with pytest.raises(ReportError, match="stall reason gremlins of producer is unknown"):
+        causes(stats(producer={"gremlins": 1}))
+
+
+@pytest.fixture
+def two_runs(tmp_path):
+    for name, latency in (("before", 100.0), ("after", 80.0)):
+        (tmp_path / name).mkdir()
+        write_json(tmp_path / name / "stats.json", statistics(SHAPE, latency_us=latency))
+    return tmp_path
+
+
+def explain(*arguments: str) -> str:
+    done = CliRunner().invoke(simfa, ["explain", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_explain_names_run_shares_and_causes(two_runs) -> None:
+    text = explain(str(two_runs / "before"))
+    assert text.startswith("before: B1 L512 S512 H32/8 D128 full fp16 on h100-sxm, 150,000 cycles, 100.00 us")
+    assert "1. producer spends 75.0% of its cycles waiting for a K or V stage" in text
+    (row,) = [line for line in text.splitlines() if line.startswith("softmax")]
+    assert row.split() == ["softmax", "-", "37.5%"]
+
+
+def test_explain_compares_two_runs(two_runs) -> None:
+    text = explain(str(two_runs / "before"), "--compare", str(two_runs / "after/stats.json"))
+    assert "latency ratio 0.8000" in text
+    assert "producer   acquire_stage   75.0%  75.0%    +0.0" in text
+
+
+def test_explain_json(two_runs) -> None:
+    (entry,) = json.loads(explain(str(two_runs / "before"), "--json"))
+    assert entry["shares"]["producer"] == {"acquire_stage": 0.75, "issue": 0.25}
+    assert len(entry["findings"]) == 3
+
+
+def test_explain_wrong_file(tmp_path) -> None:
+    (tmp_path / "stats.json").write_text("{}")
+    with pytest.raises(ReportError, match=r"stats\.json: not a stats\.json of this version"):
+        explain(str(tmp_path))
+
+
+def test_findings_say_why_the_tensor_pipe_idles():
+    found = findings(
+        stats(
+            producer={"acquire_stage": 1000},
+            consumer1={"softmax": 600, "tensor_busy": 400},
+            tensor_pipe={"busy": 700, "launch": 100, "drain": 90, "softmax": 60, "wait_k": 30, "barrier": 20},
+        )
+    )
+    assert [finding.sentence() for finding in found] == [
+        "The tensor pipe spends 9.0% of its cycles draining after a WGMMA group.",
+        "The tensor pipe idles 6.0% of its cycles while the warpgroup that uses it next is computing softmax.",
+        "The tensor pipe idles 3.0% of its cycles while the warpgroup that uses it next is waiting for a K block to "
+        "arrive in shared memory.",
+    ]
+    assert found[1].counter() == "stall_cycles.tensor_pipe.softmax"

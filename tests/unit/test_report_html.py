@@ -1,0 +1,137 @@
+"""The HTML report: what it must say, and that it refers to nothing outside itself."""
+
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from simfa import validate_cli
+from simfa.cli import simfa
+from simfa.errors import ReportError
+from simfa.files import write_json
+from simfa.hardware import load_preset
+from simfa.report.figures import latency_chart
+from simfa.summary import Summary
+from simfa.workload import model_shape
+from tests.unit.fake_simulator import statistics, ten_percent_slow
+from tests.unit.fake_timeline import write_timeline
+
+
+class Page(HTMLParser):
+    """Collects text, and every attribute that would make a browser load something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.loads: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img", "line", "circle", "rect"):
+            self.open.append(tag)
+        if tag in ("script", "link", "iframe", "object"):
+            self.loads.append(tag)
+        self.loads += [str(value) for name, value in attrs if name in ("src", "srcset", "data", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("line", "circle", "rect"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.texts))
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A folder with a compared set, a run of a synthetic log with its timeline, and a prediction."""
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: ten_percent_slow)
+    run = tmp_path / "run"
+    (tmp_path / "guess").mkdir()
+    run.mkdir()
+    write_json(run / "stats.json", statistics(model_shape("llama3-8b", 512), log_source="synthetic"))
+    write_json(run / "log.json", {"longest_row_ns": 90_000})
+    write_timeline(run / "timeline.npz")
+    write_json(tmp_path / "guess/stats.json", statistics(model_shape("llama3-70b", 1024), preset="h800-sxm-paper"))
+    arguments = ["--set", "ncu-1500", "--set", "s13"]
+    validate("--stats", str(tmp_path / "measured"), *arguments)
+    validate("--results", str(tmp_path), *arguments, "-o", str(tmp_path / "out"))
+    return tmp_path
+
+
+def validate(*arguments: str) -> None:
+    assert CliRunner().invoke(simfa, ["validate", *arguments], catch_exceptions=False).exit_code == 0
+
+
+def report(folder, *more: str) -> str:
+    arguments = ["report", "--summary", str(folder / "out/summary.json"), "-o", str(folder / "out"), *more]
+    done = CliRunner().invoke(simfa, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return (folder / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_report_says_everything_and_loads_nothing(folder) -> None:
+    html = report(folder, "--run", str(folder / "run"), "--timeline", str(folder / "run/timeline.npz"))
+    page = Page(html)
+    assert [load[:22] for load in page.loads] == ["data:image/png;base64,"]
+    assert page.open == []
+    assert "prefers-color-scheme: dark" in html
+    assert "ncu-1500: MAPE 10.00%, max 10.00% over 12 cases." in page.text
+    assert page.text.count("+10.00%") == 2 + 12 + 3
+    assert "Not measurements, and no part of any MAPE" in page.text
+    assert "head_dim 80 is not supported" in page.text
+    assert "producer spends 75.0% of its cycles" in page.text
+    assert "B1 L1024 S1024 H64/8 D128 full fp16" in page.text
+    assert "logs: synthetic" in page.text
+    assert (folder / "out/gantt.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "out/report.html.manifest.json").is_file()
+
+
+def test_hardware_values_are_shown_with_provenance(folder) -> None:
+    page = Page(report(folder))
+    for name in ("h100-sxm", "h800-sxm-paper"):
+        preset = load_preset(name)
+        for path, provenance in preset.provenance.items():
+            flagged = provenance.status in ("assumed", "calibrated")
+            assert page.text.count(f" {path} ") >= (2 if flagged else 1)
+
+
+def test_same_inputs_same_bytes(folder) -> None:
+    assert report(folder, "--run", str(folder / "run")) == report(folder, "--run", str(folder / "run"))
+
+
+def test_chart_places_measured_and_simulated(folder) -> None:
+    summary = msgspec.json.decode((folder / "out/summary.json").read_bytes(), type=Summary)
+    chart = latency_chart(summary.sets[0].cases)
+    assert len(chart.marks) == 12
+    # A fixed ratio is a fixed distance on a logarithmic axis, to the right when the simulation is slower.
+    distances = {round(mark.simulated_x - mark.measured_x, 6) for mark in chart.marks}
+    assert len(distances) == 1
+    assert distances.pop() > 0
+    by_latency = sorted(zip(summary.sets[0].cases, chart.marks, strict=True), key=lambda pair: pair[0].measured_us)
+    places = [mark.measured_x for _, mark in by_latency]
+    assert places == sorted(places)
+    assert {mark.error_x for mark in chart.marks} == {chart.error_zero_x}
+
+
+def test_set_without_a_case_is_reported_as_such(folder) -> None:
+    validate("--set", "s02", "-o", str(folder / "out"))
+    page = Page(report(folder))
+    assert "s02: no case compared." in page.text
+    assert "36" in page.text
+
+
+def test_wrong_summary_is_named(tmp_path) -> None:
+    (tmp_path / "summary.json").write_text('{"sets": 3}')
+    with pytest.raises(ReportError, match=r"summary\.json: not a summary\.json of this version"):
+        CliRunner().invoke(
+            simfa,
+            ["report", "--summary", str(tmp_path / "summary.json"), "-o", str(tmp_path)],
+            catch_exceptions=False,
+        )

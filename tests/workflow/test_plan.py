@@ -1,0 +1,71 @@
+"""What the workflow plans to do under each configuration, and what it refuses before any job starts."""
+
+import re
+from collections import Counter
+
+from simfa.doctor import examine
+
+
+def planned(text: str) -> Counter[str]:
+    """Return how often each rule stands in the output of a dry run."""
+    return Counter(re.findall(r"^(?:local)?rule (\w+):$", text, flags=re.MULTILINE))
+
+
+def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
+    done = snakemake("--dry-run")
+    assert done.returncode == 0, done.stdout
+    assert planned(done.stdout) == {
+        "all": 1,
+        "translate": 1,
+        "log_info": 1,
+        "simulate": 1,
+        "record_timeline": 1,
+        "simulate_measured_case": 4,
+        "validate": 1,
+        "report": 1,
+    }
+
+
+def test_paper_plan_has_fifteen_predictions_on_the_paper_preset(snakemake) -> None:
+    done = snakemake("--dry-run", "--printshellcmds", config="paper")
+    assert done.returncode == 0, done.stdout
+    assert planned(done.stdout)["predict"] == 15
+    assert planned(done.stdout)["simulate_measured_case"] == 12
+    assert "predict --model llama3.1-405b --seqlen 6144 --gpu h800-sxm-paper" in done.stdout
+
+
+def test_slurm_profile_plans_the_same_jobs(snakemake, root_folder) -> None:
+    done = snakemake("--dry-run", "--profile", str(root_folder / "workflow/profiles/slurm"))
+    assert done.returncode == 0, done.stdout
+    assert planned(done.stdout)["simulate_measured_case"] == 4
+    assert re.search(r"resources: .*slurm_partition=batch", done.stdout)
+
+
+def test_capture_on_a_gpu_is_refused_at_parse_time_without_one(snakemake) -> None:
+    done = snakemake("--dry-run", "--config", "capture=gpu")
+    missing = examine().capture_missing or ["FlashAttention-3 sources (config fa3_source)"]
+    assert done.returncode == 1
+    assert f"config capture is 'gpu' but this machine lacks {missing[0]}" in done.stdout
+    assert planned(done.stdout) == {}
+
+
+def test_auto_without_sources_uses_bundled_logs(snakemake) -> None:
+    done = snakemake("--dry-run", "--config", "capture=auto")
+    assert done.returncode == 0, done.stdout
+    assert "capture" not in planned(done.stdout)
+
+
+def test_exports_are_ingested(snakemake, tmp_path) -> None:
+    (tmp_path / "ncu.csv").touch()
+    done = snakemake("--dry-run", "--config", "exports=['ncu.csv']")
+    assert done.returncode == 0, done.stdout
+    assert planned(done.stdout)["ingest"] == 1
+
+
+def test_unknown_set_and_unknown_key_are_named(snakemake) -> None:
+    done = snakemake("--dry-run", "--config", "measured_sets=['s99']")
+    assert done.returncode == 1
+    assert "config measured_sets: measured set 's99' is unknown; expected one of all, ncu-1500" in done.stdout
+    done = snakemake("--dry-run", "--config", "gpus=h20")
+    assert done.returncode == 1
+    assert "'gpus' was unexpected" in done.stdout

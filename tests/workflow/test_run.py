@@ -1,0 +1,45 @@
+"""The workflow from bundled logs to the report, on its smallest configuration."""
+
+import csv
+import json
+
+import pytest
+
+from simfa.measure.cases import load_set
+from tests.workflow.test_plan import planned
+
+pytestmark = pytest.mark.slow
+
+
+def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_path) -> None:
+    done = snakemake()
+    assert done.returncode == 0, done.stdout
+    results = tmp_path / "results"
+    summary = json.loads((results / "summary.json").read_text())
+    (entry,) = summary["sets"]
+    short = {case.id: case for case in load_set("ncu-1500").cases if case.shape.seqlen_kv <= 512}
+    assert {case["id"] for case in entry["cases"]} == set(short)
+    for case in entry["cases"]:
+        assert case["measured_us"] == short[case["id"]].latency_us
+        assert case["sm_clock_mhz"] == 1500
+        assert case["error"] == pytest.approx(case["simulated_us"] / case["measured_us"] - 1)
+    assert entry["accuracy"]["mape"] == pytest.approx(sum(abs(case["error"]) for case in entry["cases"]) / 4)
+    # The model is only useful well below the spread between laboratories.
+    assert entry["accuracy"]["mape"] < 0.05
+    (log,) = summary["logs"]
+    assert (log["name"], log["source"]) == ("llama3-8b-512", "synthetic")
+    rows = list(csv.DictReader((results / "summary.csv").read_text().splitlines()))
+    assert len(rows) == 12
+    assert "synthetic" in (results / "report.html").read_text()
+    assert (results / "gantt.png").read_bytes().startswith(b"\x89PNG")
+    trace = (results / "runs/llama3-8b-512/run.satrace").read_bytes()
+    stats = json.loads((results / "runs/llama3-8b-512/stats.json").read_text())
+    assert stats["manifest"]["log_source"] == "synthetic"
+
+    again = snakemake()
+    assert again.returncode == 0, again.stdout
+    assert "Nothing to be done" in again.stdout
+
+    other = snakemake("--dry-run", "--config", "gpu=h200-sxm")
+    assert planned(other.stdout) == {"all": 1, "simulate": 1, "record_timeline": 1, "validate": 1, "report": 1}
+    assert (results / "runs/llama3-8b-512/run.satrace").read_bytes() == trace

@@ -1,0 +1,103 @@
+# Names, paths and choices that the rules share; everything else is a simfa command.
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from simfa.errors import SimfaError
+from simfa.measure.cases import load_set
+
+# The interpreter that runs Snakemake has simfa; -P keeps the working directory off its import path.
+PYTHON = f"{shlex.quote(sys.executable)} -P"
+SIMFA = f"{PYTHON} -m simfa"
+DATA = Path(os.path.relpath(workflow.basedir)).parent / "data"
+# Another package installed, other results: its recorded file hashes are a parameter of every rule that runs it.
+PACKAGE = hashlib.sha256(importlib.metadata.distribution("simfa").read_text("RECORD").encode()).hexdigest()[:12]
+LOGS = list(config["logs"])
+MODELS = config["predictions"]["models"]
+SEQLENS = config["predictions"]["seqlens"]
+
+
+def measured_sets():
+    """Return the configured sets of measured cases; an unknown name ends the run before any job starts."""
+    try:
+        return [load_set(name) for name in config["measured_sets"]]
+    except SimfaError as error:
+        raise WorkflowError(f"config measured_sets: {error}") from error
+
+
+CASES = {
+    case.id: max(case.shape.seqlen_q, case.shape.seqlen_kv)
+    for entry in measured_sets()
+    for case in entry.cases
+    if max(case.shape.seqlen_q, case.shape.seqlen_kv) <= config["max_seqlen"]
+}
+
+
+@functools.cache
+def capture_problem():
+    """Return why no log can be captured here, or an empty string; asks `simfa doctor` once."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "simfa", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return f"`simfa doctor` fails: {done.stderr.strip() or done.stdout.strip()}"
+    missing = json.loads(done.stdout)["capture_missing"]
+    if not config["fa3_source"]:
+        missing.append("FlashAttention-3 sources (config fa3_source)")
+    return f"this machine lacks {', '.join(missing)}" if missing else ""
+
+
+def captures():
+    """Return whether logs are captured on a GPU here; `capture: gpu` without one is an error at parse time."""
+    if config["capture"] == "bundled":
+        return False
+    problem = capture_problem()
+    if problem and config["capture"] == "gpu":
+        raise WorkflowError(
+            f"config capture is 'gpu' but {problem}; use a Hopper node, or capture: bundled for the shipped logs"
+        )
+    return not problem
+
+
+CAPTURES = captures()
+
+
+def log_file(wildcards):
+    """Return a run's log: captured on this machine's GPU, or the bundled synthetic one."""
+    if CAPTURES:
+        return f"results/captured/{wildcards.log}.salog"
+    return DATA / "logs" / f"{config['logs'][wildcards.log]['bundled']}.salog"
+
+
+def stats_files(wildcards):
+    """Return every simulation that the comparison joins."""
+    return [
+        *expand("results/runs/{log}/stats.json", log=LOGS),
+        *expand("results/measured/{case}/stats.json", case=CASES),
+        *expand(
+            "results/predictions/{model}-{seqlen}/stats.json",
+            model=MODELS,
+            seqlen=SEQLENS,
+        ),
+    ]
+
+
+def flags(option, values):
+    """Return one flag for each value, quoted for the shell."""
+    return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
+
+
+def ingested():
+    """Return the table of the configured profiler exports, if there are any."""
+    return ["results/ingested.csv"] if config["exports"] else []

@@ -1,0 +1,50 @@
+# Errors case by case, and the report.
+
+
+rule validate:
+    input:
+        stats=stats_files,
+        logs=expand("results/runs/{log}/log.json", log=LOGS),
+    output:
+        csv=report("results/summary.csv", caption="../report/summary.rst", category="Accuracy"),
+        json="results/summary.json",
+    log:
+        "results/logs/validate.log",
+    params:
+        sets=flags("--set", config["measured_sets"]),
+        runs=lambda wildcards, input: flags("--results", input.stats),
+        max_seqlen=config["max_seqlen"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} {params.runs} -o results > {log} 2>&1"
+
+
+rule report:
+    input:
+        summary="results/summary.json",
+        runs=expand("results/runs/{log}/stats.json", log=LOGS),
+        timeline="results/timeline/timeline.npz",
+    output:
+        html=report(
+            "results/report.html",
+            caption="../report/accuracy.rst",
+            category="Accuracy",
+        ),
+        gantt=report("results/gantt.png", caption="../report/gantt.rst", category="Timeline"),
+    log:
+        "results/logs/report.log",
+    params:
+        runs=lambda wildcards, input: flags("--run", input.runs),
+        package=PACKAGE,
+    shell:
+        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}" " -o results > {log} 2>&1"
+
+
+rule readme:
+    input:
+        "results/summary.json",
+    params:
+        script=workflow.source_path("../scripts/results_table.py"),
+        readme=DATA.parent / "README.md",
+    shell:
+        "{PYTHON} {params.script} {input} {params.readme}"

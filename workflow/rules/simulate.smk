@@ -1,0 +1,64 @@
+# Cycle-level simulation of traces, of measured cases, and of shapes without a log.
+
+
+rule simulate:
+    input:
+        "results/runs/{log}/run.satrace",
+    output:
+        "results/runs/{log}/stats.json",
+    log:
+        "results/logs/simulate-{log}.log",
+    benchmark:
+        "results/benchmarks/simulate-{log}.tsv"
+    params:
+        gpu=config["gpu"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} simulate {input} --gpu {params.gpu} --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
+
+
+rule record_timeline:
+    output:
+        "results/timeline/timeline.npz",
+    log:
+        "results/logs/record_timeline.log",
+    params:
+        shape=config["gantt"]["shape"],
+        cycles=config["gantt"]["cycles"],
+        gpu=config["gpu"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} predict {params.shape} --gpu {params.gpu} --max-cycles {params.cycles} --timeline 1 --quiet"
+        " -o results/timeline > {log} 2>&1"
+
+
+rule simulate_measured_case:
+    output:
+        "results/measured/{case}/stats.json",
+    log:
+        "results/logs/measured-{case}.log",
+    benchmark:
+        "results/benchmarks/measured-{case}.tsv"
+    # Long cases first, so that they do not end the run alone.
+    priority: lambda wildcards: CASES[wildcards.case]
+    params:
+        package=PACKAGE,
+    shell:
+        "{SIMFA} validate --set all --case {wildcards.case} --quiet --stats results/measured > {log} 2>&1"
+
+
+rule predict:
+    output:
+        "results/predictions/{model}-{seqlen}/stats.json",
+    log:
+        "results/logs/predict-{model}-{seqlen}.log",
+    benchmark:
+        "results/benchmarks/predict-{model}-{seqlen}.tsv"
+    wildcard_constraints:
+        seqlen=r"\d+",
+    params:
+        gpu=config["gpu"],
+        package=PACKAGE,
+    shell:
+        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {params.gpu}"
+        " --quiet -o results/predictions/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"
