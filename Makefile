@@ -7,7 +7,7 @@ JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 RUN_EXTRAS := workflow,report
-TEST_EXTRAS := $(RUN_EXTRAS),test,dev,parquet,ncu,baselines
+TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,parquet,ncu,baselines
 
 PACKAGE := $(shell find src instrument translate simulate analytical measure report data/measured \
     -type f -not -path '*/__pycache__/*' -not -name '.*')
@@ -17,6 +17,7 @@ CPP := $(shell find simulate instrument -name '*.?pp' -o -name '*.cu' -o -name '
 
 all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measurements -> results/report.html
 	$(BIN)/snakemake all
+	@cat results/logs/validate.log
 
 test: gates core-test $(VENV)/.test  ## every gate and every test
 	$(BIN)/python -m pytest -n $(JOBS) --junitxml=build/test/junit.xml

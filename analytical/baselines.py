@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from simfa.analytical.attention import Attention
 from simfa.analytical.machine import Machine, resolve
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import Preset
 from simfa.workload import AttentionShape

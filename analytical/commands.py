@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from simfa.analytical.policies import POLICIES
 
+from simfa.analytical.policies import POLICIES
 from simfa.errors import AnalyticalError
+from simfa.kernel import KERNEL_VERSIONS
 from simfa.options import gpu_options, load_gpu, optional_shape_options
 from simfa.workload import AttentionShape
 
@@ -15,7 +16,7 @@ from simfa.workload import AttentionShape
 BACKENDS = {"analytical": "simfa.analytical.sweep_backend:evaluate"}
 
 _CALL_FIELDS = ("value_dim", "window", "latent", "lse", "scale_bytes", "o_bytes")
-_KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_order", "pack_gqa", "splits")
+_KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_order", "pack_gqa", "splits", "version")
 
 
 @click.command()
@@ -28,6 +29,7 @@ _KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_
 @click.option("--lse", is_flag=True, default=None, help="Count the log-sum-exp that the kernel writes.")
 @click.option("--scale-bytes", type=int, help="Bytes of block scales a row of Q, K and V.")
 @click.option("--o-bytes", type=int, help="Element size of O [default: 2].")
+@click.option("--kernel-version", "version", type=click.Choice(KERNEL_VERSIONS), help="FA3 tiles [default: latest].")
 @click.option("--tile-m", type=int, help="Query rows per CTA [default: the preset's kernel].")
 @click.option("--tile-n", type=int, help="K/V rows per step [default: the preset's kernel].")
 @click.option("--ctas-per-sm", type=int, help="CTAs resident on an SM.")
@@ -81,7 +83,6 @@ def analytical(
 def _price_file(table: Path, output: Path, preset: Any, policy: str, keep_going: bool) -> None:
     from simfa.analytical.machine import resolve
     from simfa.analytical.table_files import price_table
-
     from simfa.files import write_manifest
 
     rejects = output.with_name(f"{output.name}.rejects.csv") if keep_going else None
@@ -135,7 +136,6 @@ def sweep(
     """
     from simfa.analytical.sweep import load_sweep
     from simfa.analytical.sweep_run import finish, part_file, run_part
-
     from simfa.progress import Meter
 
     plan = load_sweep(source)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.baselines import genz
 from simfa.analytical.machine import resolve
 from simfa.analytical.model import policy_span, traffic
-
 from simfa.errors import AnalyticalError
 from simfa.files import atomic_write
 from simfa.workload import MODELS, model_shape

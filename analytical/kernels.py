@@ -3,8 +3,8 @@
 from typing import Literal
 
 import msgspec
-from simfa.analytical.attention import Attention
 
+from simfa.analytical.attention import Attention
 from simfa.errors import AnalyticalError, ShapeError
 from simfa.kernel import KernelSpec, ceil_div, kernel_for
 from simfa.workload import AttentionShape

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel
-
 from simfa.kernel import ceil_div
 from simfa.schedule import section_heads
 from simfa.workload import AttentionShape
@@ -213,7 +213,8 @@ def _plan(attention: Attention, kernel: Kernel, places: int) -> _Plan:
         tiles = len(weights) * (min(8, ceil_div(blocks * per_group, places)) + 1)
     else:
         units = groups * per_group
-        kept, heads = min(groups, 2), min(per_group, 3)
+        heads = min(per_group, 3)
+        kept = min(groups, 2 if heads * blocks < 4000 else 1)
         weights = _head_weights(groups, per_group, kept, heads)
         tiles = len(weights) * blocks
         queries = attention.group_size if kernel.pack_gqa else heads

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel, cutile_kernel, fa3_kernel
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import HardwareSpec, Preset, load_preset
 
@@ -36,10 +36,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         """Return the L2 bytes that `policy` compares the working set with."""
         return self.paper_l2_bytes if policy == "paper" else self.effective_l2_bytes
 
-    def default_kernel(self, attention: Attention, splits: int = 1) -> Kernel:
-        """Return the kernel the preset assumes for a call."""
+    def default_kernel(self, attention: Attention, splits: int = 1, version: str = "latest") -> Kernel:
+        """Return the kernel the preset assumes for a call; `version` is FA3's."""
         if self.kernel == "fa3":
-            return fa3_kernel(attention, splits=splits)
+            return fa3_kernel(attention, version, splits)
         return cutile_kernel(attention, splits)
 
 
@@ -80,16 +80,19 @@ def resolve(gpu: str | Preset | Machine) -> Machine:
 def kernel_with(machine: Machine, attention: Attention, changes: Mapping[str, Any]) -> Kernel:
     """Return the machine's kernel for a call with fields changed; with both tile sizes given, one of one's own.
 
-    Raises `AnalyticalError` for unknown fields and wrong values.
+    `version` among the changes is FA3's kernel version. Raises `AnalyticalError` for unknown fields and wrong values.
     """
-    if {"tile_m", "tile_n"} <= changes.keys():
+    own = dict(changes)
+    version = str(own.pop("version", "latest"))
+    if {"tile_m", "tile_n"} <= own.keys():
         fields: dict[str, Any] = {"name": "custom"}
     else:
-        splits = changes.get("splits", 1)
-        fields = msgspec.structs.asdict(machine.default_kernel(attention, splits if isinstance(splits, int) else 1))
-        if changes.keys() - {"splits"}:
+        splits = own.get("splits", 1)
+        default = machine.default_kernel(attention, splits if isinstance(splits, int) else 1, version)
+        fields = msgspec.structs.asdict(default)
+        if own.keys() - {"splits"}:
             fields["name"] = f"{fields['name']}, changed"
     try:
-        return msgspec.convert(fields | dict(changes), Kernel)
+        return msgspec.convert(fields | own, Kernel)
     except msgspec.ValidationError as error:
         raise AnalyticalError(f"kernel {str(error).replace('$.', '')}") from error

@@ -11,7 +11,6 @@ from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.lru import section_width
 from simfa.analytical.reuse import random_miss_ratio
-
 from simfa.errors import AnalyticalError
 from simfa.kernel import ceil_div
 

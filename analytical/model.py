@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.bounds import Bounds, busiest_sm_scores, latency_bounds
 from simfa.analytical.kernels import Kernel
@@ -12,7 +13,6 @@ from simfa.analytical.machine import Machine, resolve
 from simfa.analytical.masked import masked_refetched_bytes
 from simfa.analytical.policies import POLICIES
 from simfa.analytical.reuse import Reuse, fits, lockstep_passes, refetched_bytes
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import Preset
 from simfa.kernel import ceil_div
@@ -38,6 +38,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     l2_request_bytes: int
     kv_head_bytes: int
     effective_l2_bytes: int
+    concurrent_ctas: int
     l2_fits: bool
     waves: int
     kv_passes: float | None
@@ -85,7 +86,7 @@ def traffic(
     wave_count = ceil_div(reuse.group_tiles, reuse.concurrent)
     masked = is_masked(attention)
     realistic = None if masked else ideal + attention.kv_bytes * (wave_count - 1)
-    ok = fits(policy, reuse) if policy != "lru" and not masked else refetched == 0
+    ok = refetched == 0 if masked else fits(policy, reuse)
     bounds = latency_bounds(
         machine,
         busiest_sm_scores(attention, kernel, machine.sm_count),
@@ -104,6 +105,7 @@ def traffic(
         l2_request_bytes=l2_requests,
         kv_head_bytes=attention.kv_group_bytes,
         effective_l2_bytes=reuse.l2_bytes,
+        concurrent_ctas=reuse.concurrent,
         l2_fits=bool(ok),
         waves=wave_count,
         kv_passes=None if masked else lockstep_passes(reuse).total / reuse.groups,

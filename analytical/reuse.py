@@ -9,9 +9,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from simfa.analytical.equations import Whole, ceil_quotient, l2_fits
 from simfa.analytical.policies import CLOSED_POLICIES
-
 from simfa.errors import AnalyticalError
 
 _INT64_SAFE = 2.0**62
@@ -166,7 +166,10 @@ def random_miss_ratio(pressure: Any) -> Any:
         # Newton from above converges monotonically: m + exp(-m x) - 1 is convex.
         decay = np.exp(-miss * x)
         slope = 1.0 - x * decay
-        miss = miss - np.where(slope > 0, (miss + decay - 1.0) / np.where(slope > 0, slope, 1.0), 0.0)
+        step = np.where(slope > 0, (miss + decay - 1.0) / np.where(slope > 0, slope, 1.0), 0.0)
+        miss = miss - step
+        if np.max(step, initial=0.0) < 1e-15:
+            break
     return np.where(x > 1.0, np.clip(miss, 0.0, 1.0), 0.0)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+
 from simfa.analytical.baselines import Baseline
 from simfa.analytical.bounds import RESOURCES
 from simfa.analytical.equations import long_sequence
 from simfa.analytical.model import Traffic
-
 from simfa.files import json_bytes
 from simfa.hardware import Preset
 from simfa.tables import text_table
@@ -95,17 +95,15 @@ def _rows(answer: Traffic) -> list[list[str]]:
 def _ratio_note(answer: Traffic) -> str:
     if answer.l2_to_dram_ratio is None:
         return "against the policy's DRAM bytes"
-    attention, kernel = answer.attention, answer.kernel
+    attention = answer.attention
     holds = long_sequence(
         wave_count=answer.waves,
         seqlen_q=attention.seqlen_q,
         seqlen_kv=attention.seqlen_kv,
         group_size=attention.group_size,
     )
-    limit = "holds" if holds else "does not hold here"
-    return (
-        f"Eq. 7 (against Eq. 6) {answer.l2_to_dram_ratio:.2f}; its limit, Eq. 10, {limit} ({kernel.ctas_per_sm} x SMs)"
-    )
+    limit = f"{answer.concurrent_ctas} {'is near' if holds else 'is not near'}"
+    return f"Eq. 7 (against Eq. 6) {answer.l2_to_dram_ratio:.2f}; its limit, Eq. 10: {limit}"
 
 
 def _policies(answer: Traffic, span: Mapping[str, Traffic]) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 import msgspec
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.baselines import ideal_cache
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.machine import Machine, kernel_with, machine_of
 from simfa.analytical.model import traffic
 from simfa.analytical.sweep import Scalar, SweepPoint
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import load_preset
 from simfa.options import shape_from_flags
@@ -51,7 +51,8 @@ def evaluate(point: SweepPoint) -> dict[str, Scalar]:
     """Return the model's columns for a point, and what an ideal cache would say (`ideal_*`).
 
     Fields: `gpu`, `policy`, `name` (a label), `workload.*` (SHAPE flags and fields of `Attention`), `kernel.*` (fields
-    of `Kernel`, over the preset's kernel), `hardware.*` (paths of the preset). Raises `SimfaError` for anything else.
+    of `Kernel` over the preset's kernel, and FA3's `version`), `hardware.*` (paths of the preset). Raises `SimfaError`
+    for anything else.
     """
     gpu, policy = str(point.fields.get("gpu", "h100-sxm")), str(point.fields.get("policy", "capacity"))
     groups: dict[str, dict[str, Any]] = {"workload": {}, "kernel": {}, "hardware": {}}
@@ -98,7 +99,7 @@ def _attention(fields: Mapping[str, Any]) -> Attention:
 
 
 def _kernel(machine: Machine, attention: Attention, fields: Mapping[str, Any]) -> Kernel:
-    _check_names("kernel", fields, Kernel.__struct_fields__)
+    _check_names("kernel", fields, (*Kernel.__struct_fields__, "version"))
     return kernel_with(machine, attention, fields)
 
 

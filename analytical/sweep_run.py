@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simfa.analytical.sweep import Backend, Scalar, Sweep, SweepPoint, pareto_front
-
 from simfa.errors import AnalyticalError, SimfaError
 from simfa.files import atomic_write, sha256_of, write_manifest
 

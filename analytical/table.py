@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from simfa.analytical import equations as eq
 from simfa.analytical.attention import Attention
 from simfa.analytical.bounds import equal_tile_scores, latency_bounds
@@ -13,7 +14,6 @@ from simfa.analytical.lru import simulate_lru
 from simfa.analytical.machine import Machine
 from simfa.analytical.policies import POLICIES
 from simfa.analytical.reuse import Reuse, fits, refetched_bytes
-
 from simfa.errors import AnalyticalError
 
 Column = npt.NDArray[Any]
@@ -75,7 +75,7 @@ def evaluate(columns: Mapping[str, Column], machine: Machine, policy: str) -> di
     reuse = _reuse(sizes, kv_head)
     refetched = _lru(sizes, reuse) if policy == "lru" else refetched_bytes(policy, reuse)
     dram = ideal + refetched
-    fitting = refetched == 0 if policy == "lru" else fits(policy, reuse)
+    fitting = fits(policy, reuse)
     tiles = reuse.groups * reuse.group_tiles
     bounds = latency_bounds(
         machine,

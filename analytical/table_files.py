@@ -7,10 +7,10 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
+
 from simfa.analytical.machine import Machine
 from simfa.analytical.table import OUTPUT_COLUMNS, Column, default_tile, evaluate
 from simfa.analytical.table_input import DELIMITERS, Chunk, Reject, pyarrow, read_chunks
-
 from simfa.errors import AnalyticalError
 from simfa.files import atomic_write
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from simfa.analytical.table import INPUT_COLUMNS, SHAPE_COLUMNS, Column, missing_columns
 
+from simfa.analytical.table import INPUT_COLUMNS, SHAPE_COLUMNS, Column, missing_columns
 from simfa.errors import AnalyticalError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from simfa.errors import MeasureError
 from simfa.measure.launch import Launch, Source, Stated, make_launch
+from simfa.measure.ncu_log import replayed
 from simfa.measure.opening import Notes, lines
 from simfa.measure.quantity import CellError, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME
@@ -33,7 +34,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     found: list[Launch] = []
     for line in lines(path, notes):
         if line.text.startswith("==PROF=="):
-            raise under_profiler(path, line.number)
+            raise replayed(path, line.number)
         heading = HEADING.match(line.text)
         result = RESULT.match(line.text)
         if (heading or result) and not line.whole:
@@ -41,28 +42,27 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
         elif heading:
             case = dict(_PAIR.findall(heading["pairs"]))
         elif result:
-            launch = _launch(path, line.number, result, case, source, notes, stated)
+            launch = _launch(path, line.number, result, case, source, notes, stated, len(found))
             if launch is not None:
                 found.append(launch)
         elif RATE_ONLY.match(line.text):
             notes.drop(f"line {line.number}", "a rate without a time; the time depends on how FLOPs were counted")
         else:
-            notes.skipped_lines += 1
+            notes.outside(line.number, line.text, line.whole)
     if not found:
         raise MeasureError(f"{path}: has no whole line such as `Fav3 fwd: 0.520ms, 660.1 TFLOPS` of benchmark_attn.py")
     yield from found
 
 
-def under_profiler(path: Path, number: int) -> MeasureError:
-    """Return the refusal of a benchmark that ran under ncu."""
-    return MeasureError(
-        f"{path}:{number}: this benchmark ran under Nsight Compute (==PROF== line), whose replay passes lie inside "
-        "its timed region: its times are not the kernel's. Run the benchmark alone, or ingest ncu's own table"
-    )
-
-
 def _launch(
-    path: Path, number: int, result: re.Match[str], case: dict[str, str], source: Source, notes: Notes, stated: Stated
+    path: Path,
+    number: int,
+    result: re.Match[str],
+    case: dict[str, str],
+    source: Source,
+    notes: Notes,
+    stated: Stated,
+    position: int,
 ) -> Launch | None:
     try:
         value, step = parse_number(result["time"])
@@ -74,7 +74,7 @@ def _launch(
     time = scaled(value, step, _MS_EXPONENT, TIME)
     name = " ".join(result["name"].split())
     values: dict[str, object] = {
-        "launch_id": str(number),
+        "launch_id": str(position),
         "kernel": name,
         "duration_ns": plain(time.value),
         "quantisation": {"duration_ns": (plain(time.low), plain(time.high))},

@@ -13,11 +13,15 @@ csv.field_size_limit(1 << 24)
 
 
 class Row(NamedTuple):
-    """The fields of one row; `None` where its quotes do not balance. `cut` is true where its end may be missing."""
+    """The fields of one row; `None` where its quotes do not balance.
+
+    `whole` is false where it has no line end, `cut` true where its own end may therefore be missing.
+    """
 
     number: int
     text: str
     fields: list[str] | None
+    whole: bool
     cut: bool
 
 
@@ -53,4 +57,4 @@ def rows(lines: Iterable[Line], start: re.Pattern[str]) -> Iterator[Row]:
                     line = Line(line.number, text, last.whole)
                     break
         cut = not line.whole and not text.rstrip().endswith('"')
-        yield Row(line.number, text, fields, cut)
+        yield Row(line.number, text, fields, line.whole, cut)

@@ -5,13 +5,14 @@ whole microseconds.
 """
 
 import codecs
+import io
 import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import ijson
 
@@ -29,6 +30,9 @@ _KERNEL = ("kernel", "Kernel")
 _US_EXPONENT = 3
 _LARGEST_US = 10**20
 _TIMED = {"duration_ns": "dur"}
+# Brackets that one buffer may leave open; names with a bracket cut off leave some too.
+_DEEPEST = 4000
+_DIGITS = 1000
 _SHORT_NS = 10_000
 _LONG_NS = 1_000_000_000
 _COUNTERS = "a trace has no counters; use ncu"
@@ -78,8 +82,8 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
         raise MeasureError(_nothing(path, events))
     if whole_us and short:
         notes.warn(
-            "durations are whole µs and some under 10 µs, where that truncation matters; PyTorch 2.5 and later "
-            "write ns digits"
+            "durations are whole µs and some under 10 µs, where that truncation matters; "
+            "traces since 2024 have ns digits"
         )
 
 
@@ -166,7 +170,7 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
     count = 0
     with reading(path) as handle:
         try:
-            for event in ijson.items(_utf8(handle, head, encoding), prefix, buf_size=_BUFFER_BYTES):
+            for event in ijson.items(_Utf8(handle, encoding), prefix, buf_size=_BUFFER_BYTES):
                 count += 1
                 yield event
         except EOFError:
@@ -178,30 +182,59 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
         except ijson.JSONError as error:
             raise MeasureError(f"{path}: is malformed JSON after event {count}: {_first_line(error)}") from error
         except (ValueError, ArithmeticError) as error:
-            raise MeasureError(f"{path}: has a number out of range after event {count}: {error}") from error
+            raise MeasureError(f"{path}: cannot be read after event {count}: {error}") from error
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else "unreadable"
+    said = error.args[0] if error.args else ""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return (text.strip().splitlines() or ["unreadable"])[0][:200]
 
 
-def _utf8(handle: BinaryIO, head: bytes, encoding: str) -> Any:
-    """Return a byte stream in UTF-8 without a byte-order mark."""
-    if encoding == "utf-8":
-        return handle
-    if encoding == "utf-8-sig":
-        handle.read(3)
-        return handle
-    return codecs.EncodedFile(handle, "utf-8", encoding, "replace")
+class _Utf8:
+    """The trace as UTF-8 bytes without a byte-order mark, refusing what would hurt the parser.
+
+    It has `read` alone, so that nobody reads past the recoding, and gives what there is before a cut in gzip data.
+    """
+
+    def __init__(self, handle: io.BufferedReader, encoding: str) -> None:
+        self._handle = handle
+        self._decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)("replace")
+        self._cut: EOFError | None = None
+
+    def read(self, size: int) -> bytes:
+        """Return about `size` bytes, none at the end.
+
+        Raises `ValueError` for lists that open without end (the parser's memory grows with the square of the depth, a
+        trace is about six deep) and for endless numbers (over 4300 digits crash the parser's C code).
+        """
+        data = self._gather(size if self._decoder is None else size // 2)
+        if self._decoder is not None:
+            data = self._decoder.decode(data).removeprefix("\ufeff").encode()
+        if data.count(b"[") + data.count(b"{") - data.count(b"]") - data.count(b"}") > _DEEPEST:
+            raise ValueError(f"lists or objects nested over {_DEEPEST} deep")
+        if any(data[at : at + _DIGITS].isdigit() for at in range(0, len(data) - _DIGITS + 1, _DIGITS)):
+            raise ValueError(f"a number of over {_DIGITS} digits")
+        return data
+
+    def _gather(self, size: int) -> bytes:
+        if self._cut is not None:
+            raise self._cut
+        parts: list[bytes] = []
+        try:
+            while size > 0 and (more := self._handle.read1(size)):
+                parts.append(more)
+                size -= len(more)
+        except EOFError as error:
+            self._cut = error
+            if not parts:
+                raise
+        return b"".join(parts)
 
 
 def _gpus(path: Path) -> dict[int, str]:
     """Return GPU names by device number from `deviceProperties`, looked for at the trace's beginning."""
-    with reading(path) as handle:
-        try:
-            head = handle.read(_LOOK_BYTES)
-        except EOFError:
-            return {}
+    head = head_of(path, _LOOK_BYTES)
     text = head.decode(encoding_of(head) or "utf-8", "replace")
     found = re.search(r'"deviceProperties"\s*:\s*(?=\[)', text)
     if not found:

@@ -19,7 +19,7 @@ from simfa.measure.opening import Notes, lines
 # A row starts with its launch or process id.
 ROW_START = re.compile(r'\s*"?\d+"?\s*,', re.ASCII)
 # The header may follow program output that ended without a line end.
-_HEADER = re.compile(r'(?:^|(?<=[^,]))(?:"ID","Process ID"|"Process ID","Process Name")|^\s*(?:ID|Process ID)\s*,')
+_HEADER = re.compile(r'(?:^\s*|(?<=[^,\s"]))"(?:ID|Process ID)"\s*,|^\s*(?:ID|Process ID)\s*,')
 _SOURCE_PAGE = re.compile(r'^\s*"?(?:#|Address)"?,.*"?(?:Source|Address)"?,')
 
 
@@ -66,8 +66,8 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
         elif tables and (starts or tables[-1].wants_units(row)):
             tables[-1].take(row)
         else:
-            notes.skipped_lines += 1
             log.feed(row.number, row.text)
+            notes.outside(row.number, row.text, row.whole)
     drafts = [draft for table in tables for draft in table.drafts()]
     if not drafts:
         missing = "no whole launch under its header" if tables else "no header row that starts with ID or Process ID"

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from simfa.errors import MeasureError
+from simfa.measure.extents import extent, integer
 from simfa.measure.launch import Launch, Stated
 from simfa.measure.metric_table import DESCRIBING, DIMENSIONS
-from simfa.measure.ncu_launch import Draft, Identity, extent, finish, integer, source_of
+from simfa.measure.ncu_launch import Draft, Identity, finish, source_of
 from simfa.measure.ncu_log import Log
 from simfa.measure.opening import Line, Notes, lines
 from simfa.measure.quantity import Absent, CellError, StopError
@@ -35,14 +36,16 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     for line in lines(path, notes):
         text = line.text
         heading = HEADING.match(text)
-        if heading and not line.whole:
-            notes.drop(f"line {line.number}", "the file ends inside it")
+        if not line.whole:
+            notes.outside(line.number, text, line.whole)
+            if draft is not None and spans is not None:
+                draft.flags.append("rows_dropped")
         elif heading:
             draft, spans = _start(heading, line, len(drafts)), None
             drafts.append(draft)
         elif text.startswith("==") or draft is None:
-            notes.skipped_lines += 1
             log.feed(line.number, text)
+            notes.outside(line.number, text, line.whole)
         elif _DASHES.match(text):
             spans = [found.span() for found in re.finditer(r"-+", text)]
         elif not text.strip():
@@ -51,6 +54,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             _cell(path, line, spans, draft, notes)
         else:
             log.feed(line.number, text)
+            notes.outside(line.number, text, line.whole)
     if not drafts:
         raise log.failure(path) or MeasureError(f"{path}: has no launch in Nsight Compute's text form")
     source = source_of(notes.name, "ncu-text")
@@ -73,14 +77,9 @@ def _cell(path: Path, line: Line, spans: list[tuple[int, int]], draft: Draft, no
     """Read one table line: name, unit and value stand under the dashes, the value up to the line's end."""
     (start, end), (_, unit_end), _ = spans
     name, unit, value = (part.strip() for part in (line.text[start:end], line.text[end:unit_end], line.text[unit_end:]))
-    if name not in DIMENSIONS and name not in DESCRIBING:
-        return
-    if not line.whole:
-        notes.drop(f"line {line.number}", "the file ends inside it")
-        draft.flags.append("rows_dropped")
-    elif name in DESCRIBING:
+    if name in DESCRIBING:
         draft.described.setdefault(name, value)
-    else:
+    elif name in DIMENSIONS:
         try:
             draft.measure(name, value, unit)
         except StopError as error:

@@ -46,7 +46,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro&immutable=1", uri=True)) as database:
                 database.text_factory = lambda text: text.decode("utf-8", "replace")
                 yield from _launches(path, database, notes, stated)
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
             raise MeasureError(f"{path}: this SQLite file is damaged: {error}; export the report again") from error
     _check_age(path, notes)
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
 from simfa.measure.csv_lines import rows, split
-from simfa.measure.launch import Extent, Launch, Source, Stated, make_launch
-from simfa.measure.ncu_launch import extent, integer
+from simfa.measure.extents import extent, integer, sizes
+from simfa.measure.launch import Launch, Source, Stated, make_launch
 from simfa.measure.opening import Notes, lines
 from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME, UNITS
@@ -111,27 +111,24 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
             forms.add("text")
         elif table is not None and (spans or _ROW_START.match(text)):
             fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
-            launch = _row(path, row.number, fields, row.cut, table, notes, stated, "text" if spans else "csv")
+            found = traces if table.trace else summaries
+            place = _Place(path, row.number, len(found), "text" if spans else "csv")
+            launch = _row(place, fields, row.cut, table, notes, stated)
             if launch is not None:
-                (traces if table.trace else summaries).append(launch)
+                found.append(launch)
         else:
-            notes.skipped_lines += 1
+            notes.outside(row.number, text, row.whole)
             table = None if spans or _is_header(text) else table
         previous = text
     if summaries and traces:
         notes.warn("has a launch trace and a kernel summary; the trace is taken")
-    found = sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
-    if not found:
-        seen = (
-            "its kernel table has no whole row"
-            if forms
-            else "it has no kernel table (API and memory tables are no GPU work)"
-        )
+    if not traces and not summaries:
+        seen = "whole row in its kernel table" if forms else "kernel table (API and memory tables are no GPU work)"
         raise MeasureError(
-            f"{path}: {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
+            f"{path}: has no {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
             "`nsys stats --report cuda_gpu_trace --format csv --output . REPORT.nsys-rep`"
         )
-    yield from found
+    yield from sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
 
 
 def _is_header(text: str) -> bool:
@@ -139,20 +136,21 @@ def _is_header(text: str) -> bool:
     return text.count(",") >= 4 and not any(letter.isdigit() for letter in text)
 
 
+class _Place(NamedTuple):
+    """Where a row stands: file, line, how many rows came before it, and the table's form."""
+
+    path: Path
+    line: int
+    position: int
+    form: str
+
+
 def _row(
-    path: Path,
-    number: int,
-    fields: list[str] | None,
-    cut: bool,
-    table: Columns,
-    notes: Notes,
-    stated: Stated,
-    form: str,
+    place: _Place, fields: list[str] | None, cut: bool, table: Columns, notes: Notes, stated: Stated
 ) -> Launch | None:
-    place = f"line {number}"
     if fields is None or len(fields) != table.width or cut:
         why = "its quotes do not balance" if fields is None else f"{len(fields)} of {table.width} fields"
-        notes.drop(place, "the file ends inside it" if cut else why)
+        notes.drop(f"line {place.line}", "the file ends inside it" if cut else why)
         return None
     cells = {name: fields[position].strip() for name, position in table.used}
     if table.trace and not cells["GrdX"]:
@@ -160,24 +158,24 @@ def _row(
     try:
         values = _trace(cells, table.units) if table.trace else _summary(cells, table.units, notes)
     except StopError as error:
-        raise MeasureError(f"{path}:{number}: {error}") from error
+        raise MeasureError(f"{place.path}:{place.line}: {error}") from error
     except CellError as error:
-        notes.drop(place, str(error))
+        notes.drop(f"line {place.line}", str(error))
         return None
     name = kernel_names.parse(cells["Name"])
     flags = values.pop("flags", ())
     assert isinstance(flags, tuple)
-    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{form}", "nsys")
+    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{place.form}", "nsys")
     values |= {
         "kernel": name.function or None,
         "kernel_demangled": None if name.mangled else name.full or None,
         "kernel_mangled": name.full if name.mangled else None,
         "clock_control": "none",
         "cache_control": "none",
-        "source_row": number,
+        "source_row": place.line,
         "flags": (*flags, *(("name_cut",) if name.cut else ())),
     }
-    values.setdefault("launch_id", str(number))
+    values.setdefault("launch_id", str(place.position))
     return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
 
 
@@ -209,19 +207,13 @@ def _counters(title: str) -> dict[str, str]:
 def _trace(cells: dict[str, str], units: dict[str, str]) -> dict[str, object]:
     values = _duration(_time(cells["Duration"], "Duration", units["Duration"]), "Duration")
     values["start_ns"] = plain(_time(cells["Start"], "Start", units["Start"]).value)
-    values["grid"] = _sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
-    values["block"] = _sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
+    values["grid"] = sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
+    values["block"] = sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
     values["gpu"], values["device"] = _device(cells.get("Device", ""))
     if cells.get("CorrId"):
         values["launch_id"] = cells["CorrId"]
     values["stream"] = integer(cells.get("Strm", ""))
     return values
-
-
-@lru_cache(maxsize=4096)
-def _sizes(x: str, y: str, z: str) -> Extent | None:
-    sizes = (integer(x), integer(y), integer(z))
-    return cast(Extent, sizes) if None not in sizes else None
 
 
 @lru_cache(maxsize=64)
@@ -246,9 +238,5 @@ def _summary(cells: dict[str, str], units: dict[str, str], notes: Notes) -> dict
     values = _duration(reading, title)
     values["flags"] = ("summary", f"{kind}_of={int(count)}")
     for key, name in (("grid", "GridXYZ"), ("block", "BlockXYZ")):
-        values[key] = _extent(cells.get(name, ""))
+        values[key] = extent(cells.get(name, ""))
     return values
-
-
-def _extent(text: str) -> Extent | None:
-    return extent(text) if text else None

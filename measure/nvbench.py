@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simfa.errors import MeasureError
-from simfa.measure.benchmark_attn import under_profiler
 from simfa.measure.csv_lines import split
 from simfa.measure.launch import Launch, Source, Stated, make_launch
+from simfa.measure.ncu_log import replayed
 from simfa.measure.opening import Line, Notes, lines
 from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME, UNITS
@@ -18,7 +18,7 @@ _COLD, _BATCH = "GPU Time", "Batch GPU"
 _KNOWN = frozenset({"Benchmark", "Device", "Device Name", "Skipped"})
 _DEVICE = re.compile(r"###\s*\[(?P<number>\d{1,4})\]\s*(?P<name>.+?)\s*$")
 _TITLED = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?")
-_CELL = re.compile(r"(?P<number>[\d.,]+)\s*(?P<unit>[^\d\s.,]\S*)")
+_CELL = re.compile(r"(?P<number>[\d.,]+)\s+(?P<unit>[^\d\s.,]\S*)")
 _SUSPICIOUS_NS = 10**9
 _REASON = "nvbench prints mean times per configuration, no launches"
 _COUNTERS = "a benchmark has no counters; use ncu"
@@ -66,7 +66,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     for line in lines(path, notes):
         text = line.text
         if text.startswith("==PROF=="):
-            raise under_profiler(path, line.number)
+            raise replayed(path, line.number)
         header = header_of(text) if line.whole else None
         if header is not None:
             table = header
@@ -76,9 +76,9 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
         elif text.startswith("## ") and line.whole:
             title, table = text[3:].strip(), None
         elif table is not None and _is_row(text, table):
-            found.extend(_row(path, line, table, title, (device, number), notes, stated))
+            found.extend(_row(path, line, table, title, (device, number), notes, stated, len(found)))
         else:
-            notes.skipped_lines += 1
+            notes.outside(line.number, text, line.whole)
     if not found:
         raise MeasureError(f"{path}: has no nvbench table with a whole row under it ({_COLD}, {_BATCH})")
     yield from found
@@ -91,7 +91,14 @@ def _is_row(text: str, table: Table) -> bool:
 
 
 def _row(
-    path: Path, line: Line, table: Table, title: str, device: tuple[str, int | None], notes: Notes, stated: Stated
+    path: Path,
+    line: Line,
+    table: Table,
+    title: str,
+    device: tuple[str, int | None],
+    notes: Notes,
+    stated: Stated,
+    position: int,
 ) -> Iterator[Launch]:
     text = line.text
     cells = _cells(text) if table.form == "markdown" else split(text)
@@ -122,7 +129,7 @@ def _row(
             notes.warn("a kernel takes a second or more: was the benchmark run under a profiler that replays kernels?")
         source = Source(notes.name, f"nvbench-{table.form}", "nvbench")
         values: dict[str, object] = {
-            "launch_id": f"{line.number}-{kind}",
+            "launch_id": f"{position}-{kind}",
             "kernel": row.get("Benchmark") or title or None,
             "device": number,
             "gpu": gpu,

@@ -8,7 +8,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from simfa.errors import MeasureError
 
@@ -48,14 +48,24 @@ class Notes:
         if len(self._drops) < _LISTED_DROPS:
             self._drops.append(f"{place} ({why})")
 
+    def outside(self, number: int, text: str, whole: bool) -> None:
+        """Count a line that belongs to no table; warn of a last one that may be what a cut left of a row."""
+        self.skipped_lines += 1
+        if not whole and text.strip() and not text.startswith("=="):
+            self.warn(f"line {number}, the last, has no line end and is no whole row; after a cut, rows may be lost")
+
     def warnings(self) -> list[str]:
         """Return everything remembered, one line each, each naming the file."""
         lines = [f"{self.name}: {text}" + (f" ({n} times)" if n > 1 else "") for text, n in self._warnings.items()]
-        if self._dropped:
-            more = self._dropped - len(self._drops)
-            listed = "; ".join(self._drops) + (f"; and {more} more" if more else "")
-            lines.append(f"{self.name}: {self._dropped} row{'s' * (self._dropped > 1)} dropped: {listed}")
-        return lines
+        return [*lines, f"{self.name}: {self.drops()}"] if self._dropped else lines
+
+    def drops(self) -> str:
+        """Return how many rows were dropped, the first ones with place and reason; empty where none was."""
+        if not self._dropped:
+            return ""
+        more = self._dropped - len(self._drops)
+        listed = "; ".join(self._drops) + (f"; and {more} more" if more else "")
+        return f"{self._dropped} row{'s' * (self._dropped > 1)} dropped: {listed}"
 
 
 def check_file(path: Path) -> None:
@@ -79,15 +89,18 @@ def check_file(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[BinaryIO]:
-    """Yield the file's bytes, unpacked if it is gzip; damage to the packing raises `MeasureError`."""
+def reading(path: Path) -> Iterator[io.BufferedReader]:
+    """Yield the file's bytes, unpacked if it is gzip; damage to the packing raises `MeasureError`.
+
+    Where gzip data ends early, `read1` gives all that was there before it raises `EOFError`.
+    """
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             if packed:
                 with gzip.open(raw) as unpacked:
-                    yield cast(BinaryIO, unpacked)
+                    yield cast(io.BufferedReader, unpacked)
             else:
                 yield raw
     except (zlib.error, gzip.BadGzipFile) as error:
@@ -96,11 +109,13 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         raise MeasureError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def head_of(path: Path) -> bytes:
+def head_of(path: Path, size: int = HEAD_BYTES) -> bytes:
     """Return the first bytes, unpacked; fewer where the file is short or its packing ends early."""
+    head = b""
     with reading(path) as handle, contextlib.suppress(EOFError):
-        return handle.read(HEAD_BYTES)
-    return b""
+        while len(head) < size and (more := handle.read1(size - len(head))):
+            head += more
+    return head
 
 
 def encoding_of(head: bytes) -> str | None:

@@ -66,11 +66,16 @@ class _Input:
 
     def launches(self, stated: Stated) -> Iterator[Launch]:
         read: Reader = importlib.import_module(_READERS[self.name]).read
-        for launch in read(self.path, self.notes, stated):
-            self.count += 1
-            for key, values in self.seen.items():
-                values.add(getattr(launch, key))
-            yield launch
+        try:
+            for launch in read(self.path, self.notes, stated):
+                self.count += 1
+                for key, values in self.seen.items():
+                    values.add(getattr(launch, key))
+                yield launch
+        except MeasureError as error:
+            if self.count or not self.notes.drops():
+                raise
+            raise MeasureError(f"{error} ({self.notes.drops()})") from error
 
     def facts(self) -> SourceFacts:
         one = {key: _common(values) for key, values in self.seen.items()}
@@ -102,9 +107,11 @@ def read(
         raise MeasureError("no file to read")
     if format is not None and format not in FORMATS:
         raise MeasureError(f"format {format!r} is not known; there are {', '.join(FORMATS)}")
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise MeasureError("the same file was given twice; its launches would count double")
     choice = choice or Choice()
     inputs = [_Input(Path(path), format) for path in paths]
-    chosen, candidates = choose([one.launches(stated or Stated()) for one in inputs], choice)
+    chosen, candidates = choose({str(one.path): one.launches(stated or Stated()) for one in inputs}, choice)
     sources = tuple(one.facts() for one in inputs)
     warnings = [warning for one in inputs for warning in one.notes.warnings()]
     warnings += _advice(chosen)

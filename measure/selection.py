@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -67,16 +67,17 @@ def pattern(text: str | None) -> re.Pattern[str] | None:
         raise MeasureError(f"kernel pattern {text!r} is no regular expression: {error}") from error
 
 
-def choose(files: Iterable[Iterable[Launch]], choice: Choice) -> tuple[list[Launch], list[Candidate]]:
+def choose(files: Mapping[str, Iterable[Launch]], choice: Choice) -> tuple[list[Launch], list[Candidate]]:
     """Return the launches kept, file after file and by start time inside each, and every kernel that was seen.
 
-    Only launches that are kept stay in memory. Raises `MeasureError`, listing the candidates, where a pattern matches
-    no kernel, or more than one without `several`.
+    `files` holds the launches of each file by its path. Only launches that are kept stay in memory. Raises
+    `MeasureError`, listing the candidates, where a pattern matches no kernel, or more than one without `several`.
     """
     short, full = pattern(choice.kernel), pattern(choice.kernel_full)
     seen: dict[str, _Seen] = {}
+    where = ", ".join(files)
     kept: list[list[Launch]] = []
-    for launches in files:
+    for launches in files.values():
         own: list[Launch] = []
         for launch in launches:
             text = full_name(launch)
@@ -105,11 +106,11 @@ def choose(files: Iterable[Iterable[Launch]], choice: Choice) -> tuple[list[Laun
         helpers = any(candidate.state.startswith("helper") for candidate in candidates)
         why = f"no kernel matches {asked}" if asked else "there is no kernel to keep"
         why += ", leaving out helper kernels (--helpers keeps them)" if helpers else ""
-        raise MeasureError(f"{why}; the candidates are:\n{listing(candidates)}")
+        raise MeasureError(f"{where}: {why}; the candidates are:\n{listing(candidates)}")
     if asked and len(chosen) > 1 and not choice.several:
         raise MeasureError(
-            f"{asked} matches {len(chosen)} kernels; narrow it (--kernel-full REGEX matches template arguments "
-            f"too), or take all with --several; the candidates are:\n{listing(chosen)}"
+            f"{where}: {asked} matches {len(chosen)} kernels; narrow it (--kernel-full REGEX matches template "
+            f"arguments too), or take all with --several; the candidates are:\n{listing(chosen)}"
         )
     return [launch for own in kept for launch in _repeats(own, choice)], candidates
 

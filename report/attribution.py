@@ -22,6 +22,8 @@ GROUPS = ("issue", "CUDA cores", "tensor core", "loads", "stages", "barrier", "s
 REASONS: dict[str, Reason] = {
     "issue": Reason("issue", "issuing instructions or waiting for an issue slot"),
     "wgmma_issue": Reason("issue", "issuing WGMMAs back to back"),
+    "busy": Reason("tensor core", "computing"),
+    "drain": Reason("tensor core", "draining after a WGMMA group"),
     "tensor_busy": Reason("tensor core", "held back because the tensor core's admission window is full"),
     "wgmma_wait": Reason("tensor core", "waiting for its WGMMA group to complete"),
     "wait_k": Reason("loads", "waiting for a K block to arrive in shared memory"),
@@ -45,6 +47,10 @@ REASONS: dict[str, Reason] = {
 }
 
 
+# The tensor pipe stands beside the roles in `stall_cycles`.
+TENSOR_PIPE = "tensor_pipe"
+
+
 class Cause(msgspec.Struct, frozen=True):
     """One reason of one role: `share` is the fraction of that role's cycles."""
 
@@ -59,7 +65,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One reason over the roles that meet it, largest share first."""
+    """One reason over the roles that meet it, largest share first; of the tensor pipe alone, why it idles."""
 
     reason: str
     causes: tuple[Cause, ...]
@@ -67,10 +73,19 @@ class Finding(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """Return the finding as a sentence with the share of each role."""
         means = REASONS[self.reason].means
+        if self.causes[0].role == TENSOR_PIPE:
+            if self.reason == "drain":
+                return f"The tensor pipe spends {self.causes[0].share:.1%} of its cycles {means}."
+            share = f"{self.causes[0].share:.1%}"
+            return f"The tensor pipe idles {share} of its cycles while the warpgroup that uses it next is {means}."
         if len(self.causes) == 1:
             return f"{self.causes[0].role} spends {self.causes[0].share:.1%} of its cycles {means}."
         *first, last = [f"{cause.role} {cause.share:.1%}" for cause in self.causes]
         return f"{', '.join(first)} and {last} of their cycles are spent {means}."
+
+    def counter(self) -> str:
+        """Return the path in `stats.json` of the number behind the finding."""
+        return f"stall_cycles.{self.causes[0].role}.{self.reason}"
 
 
 def causes(stats: RunStats) -> dict[str, list[Cause]]:
@@ -79,7 +94,7 @@ def causes(stats: RunStats) -> dict[str, list[Cause]]:
     Raises `ReportError` for a reason that this version does not know.
     """
     result = {}
-    for role in sorted(stats.stall_cycles, key=lambda name: (name != "producer", name)):
+    for role in sorted(stats.stall_cycles, key=lambda name: (name == TENSOR_PIPE, name != "producer", name)):
         reasons = stats.stall_cycles[role]
         unknown = sorted(reasons.keys() - REASONS.keys())
         if unknown:
@@ -93,19 +108,25 @@ def causes(stats: RunStats) -> dict[str, list[Cause]]:
 
 
 def findings(stats: RunStats, count: int = 3) -> list[Finding]:
-    """Return the `count` reasons with the largest share in any role; roles below a tenth of that share are not named.
+    """Return the `count` largest causes: of the tensor pipe not computing, or, without one, of the roles' waits.
 
+    Among roles, the reasons with the largest share in any of them; roles below a tenth of that share are not named.
     Being launched or finished is the grid's doing and issuing is work, so those are left out.
     """
+    found = causes(stats)
+    pipe = found.pop(TENSOR_PIPE, [])
+    if any(cause.reason == "busy" for cause in pipe):
+        idle = [cause for cause in pipe if cause.reason not in ("busy", "launch", "tail")]
+        return [Finding(cause.reason, (cause,)) for cause in idle[:count]]
     by_reason: dict[str, list[Cause]] = {}
-    for found in causes(stats).values():
-        for cause in found:
+    for reasons in found.values():
+        for cause in reasons:
             if cause.group not in ("issue", "grid"):
                 by_reason.setdefault(cause.reason, []).append(cause)
     result = []
-    for reason, found in by_reason.items():
-        largest = max(cause.share for cause in found)
-        named = [cause for cause in found if cause.share >= largest / 10]
+    for reason, met in by_reason.items():
+        largest = max(cause.share for cause in met)
+        named = [cause for cause in met if cause.share >= largest / 10]
         result.append(Finding(reason, tuple(sorted(named, key=lambda cause: (-cause.share, cause.role)))))
     return sorted(result, key=lambda finding: (-finding.causes[0].share, finding.reason))[:count]
 

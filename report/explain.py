@@ -22,7 +22,7 @@ def explain_text(run: Run) -> str:
     reasons = sorted({reason for found in shares.values() for reason in found}, key=lambda r: -_largest(shares, r))
     rows = [(reason, *(_cell(shares[role].get(reason)) for role in shares)) for reason in reasons]
     lines = [headline(run), "", text_table(("reason", *shares), rows, right=range(1, len(shares) + 1)), ""]
-    lines += [f"{number}. {finding.sentence()}" for number, finding in enumerate(findings(run.stats), 1)]
+    lines += [f"{n}. {finding.sentence()} [{finding.counter()}]" for n, finding in enumerate(findings(run.stats), 1)]
     return "\n".join(lines)
 
 

@@ -78,7 +78,15 @@ def wgmma_cycles(wgmma: Wgmma, hardware: HardwareSpec) -> int:
 
 
 def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
-    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline_sms, ...)."""
+    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline_sms, ...).
+
+    Raises `SimulationError` for a GPU that is not Hopper: its preset serves the analytical model alone.
+    """
+    if not hardware.gpu.compute_capability.startswith("9."):
+        raise SimulationError(
+            f"{hardware.gpu.name} (compute capability {hardware.gpu.compute_capability}) is not a Hopper GPU; "
+            "FA3 and the simulator need one, `simfa analytical` does not"
+        )
     clock = hardware.gpu.sm_clock_hz
     line = hardware.l2.line_bytes
     sustained = hardware.memory.peak_bytes_per_s * hardware.memory.efficiency / hardware.l2.slices

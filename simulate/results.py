@@ -77,8 +77,9 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs;
     `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles`
-    maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. `host_seconds` is
-    the engine alone. `counters` are the engine's other counts.
+    maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. Its `tensor_pipe`
+    is busy, drains after a group, or idles for what the warpgroup was doing that used it next. `host_seconds` is the
+    engine alone. `counters` are the engine's other counts.
     """
 
     cycles: int
@@ -124,6 +125,8 @@ def run_result(
     served = stats["l2_read_hits"] + stats["l2_shadow_hits"] + stats["l2_read_merges"]
     looked_up = served + stats["l2_read_misses"]
     stalls = {ROLE_NAMES[role]: dict(sorted(reasons.items())) for role, reasons in stats["stalls"].items() if reasons}
+    pipe = {"busy": stats["tensor_busy_cycles"], "drain": stats["tensor_drain_cycles"], **stats["tensor_idle"]}
+    stalls["tensor_pipe"] = {reason: pipe[reason] for reason in sorted(pipe) if pipe[reason]}
     whole = trace.shape is not None and not partial
     return RunResult(
         cycles=cycles,
@@ -143,6 +146,6 @@ def run_result(
         gpu=hardware.gpu.name,
         sm_clock_hz=clock,
         partial=partial,
-        counters={name: value for name, value in stats.items() if name not in ("cycles", "stalls")},
+        counters={name: value for name, value in stats.items() if name not in ("cycles", "stalls", "tensor_idle")},
         timeline=timeline,
     )

@@ -58,5 +58,6 @@ def translate(
     )
     write_trace(output, translation.trace)
     summary = summary_of(translation, output.stat().st_size)
-    write_manifest(output, "translate", {"log": log}, rules=rules, schedule=schedule, summary=summary)
+    facts = {"log_source": translation.trace.origin.log_source, "rules": rules, "schedule": schedule}
+    write_manifest(output, "translate", {"log": log}, **facts, summary=summary)
     click.echo(json.dumps(summary, indent=2) if as_json else summary_text(summary))

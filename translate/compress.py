@@ -115,19 +115,19 @@ def _runs(shapes: _Ints, starts: _Ints) -> Iterator[_Run]:
 def _choose(runs: Iterable[_Run]) -> list[_Run]:
     """Return runs that do not overlap, in the order of the program.
 
-    The most saving run is chosen first, then the earliest, then the shortest period. A run that overlaps chosen ones
+    The most saving run is chosen first, then the shortest period, then the earliest. A run that overlaps chosen ones
     goes back with the part of it that is free.
     """
-    queue = [(-run.saved, run) for run in runs if run.saved > 0]
+    queue = [(-run.saved, run.period, run) for run in runs if run.saved > 0]
     heapq.heapify(queue)
     chosen: list[_Run] = []
     while queue:
-        _, run = heapq.heappop(queue)
+        _, _, run = heapq.heappop(queue)
         free = _free_part(run, chosen)
         if free == run:
             bisect.insort(chosen, run)
         elif free.saved > 0:
-            heapq.heappush(queue, (-free.saved, free))
+            heapq.heappush(queue, (-free.saved, free.period, free))
     return chosen
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from simfa.errors import LogError
 from simfa.salog import LogSource
-from simfa.schedule import Tile
+from simfa.schedule import Tile, tile_count
 from simfa.trace import Origin, Trace
 from simfa.translate.programs import KindStreams, Rules
 from simfa.translate.tiles import LoggedTiles, logged_tiles
@@ -82,7 +82,7 @@ def translate_log(
         shape,
         kernel,
         origin,
-        _replayed(log, logged) if replay else model_tiles(shape, kernel, log.ctas),
+        _replayed(log, logged, truncated) if replay else model_tiles(shape, kernel, log.ctas),
         streams.of,
         ctas=log.ctas,
         mode="static" if replay else model_mode(kernel),
@@ -91,7 +91,7 @@ def translate_log(
     return Translation(trace, logged.outvoted, logged.cut, streams.borrowed)
 
 
-def _replayed(log: LogSource, logged: LoggedTiles) -> tuple[tuple[Tile, ...], ...]:
+def _replayed(log: LogSource, logged: LoggedTiles, truncated: bool) -> tuple[tuple[Tile, ...], ...]:
     """Return each CTA's tiles as logged; raises `LogError` when the log does not tell."""
     metadata = log.metadata
     if metadata.ctas_logged is not None and len(metadata.ctas_logged) < log.ctas:
@@ -108,6 +108,9 @@ def _replayed(log: LogSource, logged: LoggedTiles) -> tuple[tuple[Tile, ...], ..
                 "the log has no TILE events and its schedule is dynamic, so it cannot be replayed; use --schedule model"
             )
         lists.append(tuple(known))
+    found, expected = sum(map(len, lists)), tile_count(metadata.shape, metadata.kernel)
+    if found != expected and not truncated:
+        raise LogError(f"{found} of {expected} tiles are in the log, so it cannot be replayed; use --schedule model")
     cluster = metadata.kernel.cluster
     for first in range(0, len(lists), cluster):
         # Of a truncated log one CTA of a cluster may hold more tiles than its mate.

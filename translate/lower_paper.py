@@ -88,7 +88,7 @@ def _wait_v(tile: PaperTile, block: int) -> None:
 def _gemm_qk(tile: PaperTile, block: int) -> None:
     if tile.kernel.ping_pong:
         if tile.role == 1:
-            for follower in range(2, tile.kernel.consumers + 1):
+            for follower in range(2, tile.kernel.consumers + 1):  # P4: with three consumers both others follow
                 tile.out.add(isa.BarArrive(barrier=follower))
         else:
             tile.out.add(isa.BarWait(barrier=tile.role, arrivals=1))
@@ -117,7 +117,7 @@ def _wait_wg_1(tile: PaperTile, block: int) -> None:
     _release_k(tile)
     if tile.kernel.ping_pong:
         if tile.role == 1:
-            tile.out.add(isa.BarWait(barrier=1, arrivals=tile.kernel.consumers - 1))
+            tile.out.add(isa.BarWait(barrier=1, arrivals=tile.kernel.consumers - 1))  # P4, P5
         else:
             tile.out.add(isa.BarArrive(barrier=1))
     tile.out.add(softmax_work.paper_softmax(tile.shape, tile.kernel))

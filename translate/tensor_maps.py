@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from simfa.kernel import KernelSpec, ceil_div
-from simfa.trace import MAX_CLUSTER, Ring, TensorMap
+from simfa.trace import Ring, TensorMap
 from simfa.workload import AttentionShape
 
 BASE_ALIGNMENT = 2 * 1024 * 1024  # device allocations start on 2 MiB pages
@@ -84,8 +84,3 @@ def paper_rings(shape: AttentionShape, kernel: KernelSpec) -> tuple[Ring, ...]:
         Ring(name="V", stages=kernel.stages, bytes=kernel.tile_n * row_bytes, releases=kernel.consumers),
         Ring(name="Q", stages=1, bytes=kernel.tile_m * row_bytes, releases=kernel.consumers),
     )
-
-
-def shares_tiles(kernel: KernelSpec) -> bool:
-    """Return whether K and V are multicast to a pair of CTAs."""
-    return kernel.cluster == MAX_CLUSTER

@@ -81,19 +81,19 @@ class _Reader:
         """Return the tiles of the CTA whose rows are `first` to `stop`."""
         block = int(self._log.rows["block"][first])
         roles = self._roles(block, first, stop)
-        if not any(role.tiles for role in roles):
-            return ()
-        prologue = tuple(role.prologue for role in roles)
-        if self.prologue is None:
-            self.prologue = prologue
-        elif any(not np.array_equal(*pair) for pair in zip(prologue, self.prologue, strict=True)):
-            raise LogError(f"block {block}: starts with other barrier events than the blocks before it; capture again")
         lengths = [len(role.tiles) for role in roles]
         if len(set(lengths)) > 1 and not self._truncated:
             found = ", ".join(f"role {role}: {length}" for role, length in enumerate(lengths))
             raise LogError(f"block {block}: its roles logged different numbers of tiles ({found}); capture again")
         self.cut += max(lengths) - min(lengths)
         coordinates = self._coordinates(block, roles, min(lengths))
+        if min(lengths) == 0:
+            return ()
+        prologue = tuple(role.prologue for role in roles)
+        if self.prologue is None:
+            self.prologue = prologue
+        elif any(not np.array_equal(*pair) for pair in zip(prologue, self.prologue, strict=True)):
+            raise LogError(f"block {block}: starts with other barrier events than the blocks before it; capture again")
         return tuple(
             self._tile(block, position, [role.tiles[position] for role in roles], coordinates)
             for position in range(min(lengths))
@@ -130,6 +130,9 @@ class _Reader:
             warps[int(header["role"])][int(header["warp"])] = self._log.records(row)
         roles = []
         for role, rows in warps.items():
+            if not rows and self._truncated:
+                roles.append(_RoleTiles(np.zeros(0, np.uint32), [], None))
+                continue
             if not rows:
                 raise LogError(f"block {block}: no warp of role {role} logged; log at least one warp of each warpgroup")
             merged = merge_warps(rows, role, f"block {block}", allow_disagreement=self._allow_disagreement)

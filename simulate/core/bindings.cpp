@@ -3,12 +3,15 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "engine.hpp"
+#include "line_hash.hpp"
+#include "tag_array.hpp"
 
 namespace nb = nanobind;
 using namespace simfa;
@@ -113,7 +116,11 @@ nb::dict stats_of(const Engine& engine) {
             if (pairs.stalls[role][reason] != 0) reasons[kReasonNames[reason]] = pairs.stalls[role][reason];
         stalls[nb::int_(role)] = reasons;
     }
+    nb::dict idle;
+    for (int reason = 0; reason < kReasons; ++reason)
+        if (pairs.tensor_idle[reason] != 0) idle[kReasonNames[reason]] = pairs.tensor_idle[reason];
     nb::dict stats;
+    stats["tensor_idle"] = idle;
     stats["cycles"] = totals.cycles;
     stats["sms_used"] = totals.sms_used;
     stats["stalls"] = stalls;
@@ -173,6 +180,25 @@ auto timeline_of(const Engine& engine) {
     for (const TimelineSlice& slice : engine.timeline())
         values.insert(values.end(), {slice.sm, slice.track, slice.name, slice.start, slice.end, slice.arg});
     return table_of(std::move(values), 6);
+}
+
+// Seconds that `count` look-ups of random lines take in the tags of a whole L2, and nothing else: a floor for
+// benchmarks.
+double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
+    std::vector<TagArray> tags(static_cast<std::size_t>(slices), TagArray(sets, ways));
+    const LineHash hash(HashKind::xor_shift, slices);
+    const auto lines =
+        static_cast<std::uint32_t>(slices) * static_cast<std::uint32_t>(sets) * static_cast<std::uint32_t>(ways) / 2;
+    std::uint32_t state = 1;
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < count; ++i) {
+        state = state * 1664525U + 1013904223U;
+        const std::uint32_t line = static_cast<std::uint32_t>((std::uint64_t{state} * lines) >> 32);
+        const LineHash::Place place = hash.place(line);
+        const std::uint32_t set = place.local % static_cast<std::uint32_t>(sets);
+        if (tags[place.slice].touch(set, line) == nullptr) tags[place.slice].insert(set, line, 0);
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
@@ -271,6 +297,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("partial", &Engine::partial)
         .def_prop_ro("window_cycles", &Engine::window_cycles)
         .def_prop_ro("tiles_begun", &Engine::tiles_begun);
+    module.def("tag_lookup_seconds", &tag_lookup_seconds, nb::arg("count"), nb::arg("slices"), nb::arg("sets"),
+               nb::arg("ways"));
     nb::list reasons;
     for (const char* name : kReasonNames) reasons.append(name);
     module.attr("REASONS") = reasons;

@@ -166,12 +166,16 @@ void DramController::advance(Tick until) {
         Half* half = nullptr;
         const Choice best = choose(half);
         if (best.tick > until) {
-            next_ = empty() && control_.row_policy == RowPolicy::open ? kNeverTick : best.tick;
+            next_ = best.tick;
             break;
         }
         issue(*half, best);
     }
     now_ = std::max(now_, until);
+    if (!empty()) return;
+    // Only closing rows is worth waking up for.
+    next_ = kNeverTick;
+    for (const Half& half : halves_) next_ = std::min(next_, half.row.tick);
 }
 
 // After more than three turns without work all rows are closed and all turns but the last ones have no trace.

@@ -1,4 +1,5 @@
-// One SM pair as a unit of the window-synchronous engine: two SMs, their way to memory, their pending signals.
+// One SM pair as a unit of the window-synchronous engine: two SMs, their way to memory, and the asynchronous event
+// queue (AEQ) of what they have set off for later cycles.
 #pragma once
 
 #include <array>
@@ -72,7 +73,7 @@ class Pair final : public SmHost {
     Timeline timeline_;
     MemoryPort port_;
     std::array<Sm, 2> sms_;
-    std::vector<Pending> pending_;  // heap, earliest first
+    std::vector<Pending> pending_;  // the AEQ: a heap, earliest first
     std::uint64_t sequence_ = 0;
     Outbox outbox_;
     Mailbox* grid_ = nullptr;

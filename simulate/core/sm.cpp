@@ -131,31 +131,6 @@ void Sm::end_role(int index, Cycle now) {
     ++ended_;
 }
 
-void Sm::account(int index, Cycle now, Reason next) {
-    Role& role = roles_[index];
-    Cycle from = role.accounted;
-    const Cycle ready = std::clamp(role.ready, from, now);
-    // Cycles between being ready and getting an issue slot are the frontend's.
-    if (role.reason != Reason::launch && role.state == Role::State::running && ready < now) {
-        stats_.stalls[index][static_cast<int>(Reason::issue)] += now - ready;
-        timeline_.add(index_, index, static_cast<int>(Reason::issue), ready, now, role.tiles - 1);
-    }
-    const Cycle until = role.reason != Reason::launch && role.state == Role::State::running ? ready : now;
-    stats_.stalls[index][static_cast<int>(role.reason)] += until - from;
-    timeline_.add(index_, index, static_cast<int>(role.reason), from, until, role.tiles - 1);
-    role.accounted = now;
-    role.reason = next;
-}
-
-void Sm::close_accounts(Cycle end) {
-    if (!has_cta_) return;
-    for (int i = 0; i < kernel_.roles; ++i) account(i, end, roles_[i].reason);
-    tma_.close_accounts(end);
-    stats_.tensor_busy_cycles += tensor_core_.busy_cycles(end);
-    stats_.tensor_drain_cycles += tensor_core_.drain_cycles(end);
-    stats_.cuda_busy_cycles += cuda_core_.busy_cycles(end);
-}
-
 void Sm::run_cuda_core(Cycle now) {
     const int finished = cuda_core_.end_quantum();
     if (finished < 0) return;
@@ -313,6 +288,7 @@ Sm::Outcome Sm::issue_wgmma(Role& role, const Instruction& instruction, Cycle no
         return Outcome::refused;
     }
     account(index, now, Reason::wgmma_issue);
+    if (now > tensor_core_.free_at()) charge_idle_pipe(role, now);
     const TensorCore::Slice slice = tensor_core_.issue(register_a, now, instruction.work_cycles);
     role.groups.add(slice.end, slice.done);
     if (role.group_start < 0) role.group_start = slice.start;

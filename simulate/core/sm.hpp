@@ -57,6 +57,16 @@ struct Role {
     WgmmaGroups groups;
     StoreGroups stores;
     Cycle group_start = -1;  // first WGMMA of the open group, for the timeline
+
+    // The last stretches of accounted cycles: what the tensor pipe waited for.
+    struct Stretch {
+        Cycle begin = 0;
+        Cycle end = 0;
+        Reason reason = Reason::launch;
+    };
+    static constexpr std::uint32_t kRecent = 64;
+    std::array<Stretch, kRecent> recent{};
+    std::uint32_t stretches = 0;
 };
 
 // What the pair offers its SMs: events in the future, the grid, recording.
@@ -129,6 +139,8 @@ class Sm {
     void wake(Role& role, Cycle ready);
     void block(Role& role, Role::Wait wait, Reason reason, int ring, std::int64_t target, std::int32_t count);
     void account(int index, Cycle now, Reason next);
+    void charge(int index, Cycle from, Cycle until, Reason reason);
+    void charge_idle_pipe(const Role& role, Cycle until);
     void end_role(int index, Cycle now);
     void wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least = 0);
     void refresh(Cycle now);

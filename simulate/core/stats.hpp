@@ -48,6 +48,7 @@ using ReasonCycles = std::array<std::int64_t, kReasons>;
 // Counters of one SM pair; all units' counters are added up at the end.
 struct PairStats {
     std::array<ReasonCycles, kMaxRoles> stalls{};
+    ReasonCycles tensor_idle{};  // by what the warpgroup was doing that used the tensor pipe next
     std::int64_t tensor_busy_cycles = 0;
     std::int64_t tensor_drain_cycles = 0;
     std::int64_t cuda_busy_cycles = 0;
@@ -64,6 +65,7 @@ struct PairStats {
     PairStats& operator+=(const PairStats& other) {
         for (int role = 0; role < kMaxRoles; ++role)
             for (int reason = 0; reason < kReasons; ++reason) stalls[role][reason] += other.stalls[role][reason];
+        for (int reason = 0; reason < kReasons; ++reason) tensor_idle[reason] += other.tensor_idle[reason];
         tensor_busy_cycles += other.tensor_busy_cycles;
         tensor_drain_cycles += other.tensor_drain_cycles;
         cuda_busy_cycles += other.cuda_busy_cycles;

@@ -65,12 +65,17 @@ def simfa() -> None:
 
 
 def main() -> None:
-    """Run the command line; a `SimfaError` prints its message alone and sets the exit code."""
+    """Run the command line; a `SimfaError` prints its message alone and sets the exit code, Ctrl-C exits with 130."""
     try:
-        simfa.main(prog_name="simfa")
+        # Outside its standalone mode click leaves Ctrl-C and its own errors to us; a number is a context's exit code.
+        code = simfa.main(prog_name="simfa", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except SimfaError as error:
         click.echo(f"simfa: {error}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (click.Abort, KeyboardInterrupt):
         click.echo("simfa: stopped; nothing was left half-written", err=True)
         sys.exit(130)

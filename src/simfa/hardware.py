@@ -360,7 +360,7 @@ def unit_of(path: str) -> str:
     """Return the unit that a value's name carries, or an empty string for counts, names and switches."""
     leaf = path.rsplit(".", 1)[-1]
     for suffix, unit in (
-        ("_bytes_per_cycle_per_slice", "B/cycle"),
+        ("bytes_per_cycle_per_slice", "B/cycle"),
         ("_bytes_per_cycle", "B/cycle"),
         ("flop_per_cycle", "FLOP/cycle"),
         ("_per_cycle", "1/cycle"),

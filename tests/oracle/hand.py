@@ -68,6 +68,7 @@ _BARE: dict[str, Any] = {
     "named_barrier.wait_cycles": 1,
     "named_barrier.wake_cycles": 0,
     "l2.line_bytes": 128,
+    "lrc.multicast": True,
     "grid.launch_ns": 0.0,
     "grid.tile_fetch_cycles": 1,
     "grid.tile_edge_cycles": 0,

@@ -136,11 +136,26 @@ def test_a_tile_begins_when_its_role_is_ready_even_if_its_first_instruction_issu
     assert result.ends == {(0, 0): 12, (0, 1): 9}
 
 
+def _queue(trace, kinds):
+    """Return a dynamic trace with a queue of tiles of these kinds."""
+    queue = tuple(TileBinding(kind, 0, 0, 0) for kind in kinds)
+    return msgspec.structs.replace(trace, schedule=msgspec.structs.replace(trace.schedule, tiles=(queue,)))
+
+
+def test_an_empty_tile_begins_with_its_grant_and_has_its_edge():
+    # Role 1 has nothing to do in any tile but pays the edge of 20. Role 0 takes 100 cycles for the first tile and one
+    # for each other; answers take 5.
+    trace = _queue(trace_of([work(100)], [], rank_1=([work(1)], []), queue=0), kinds=(0, 1, 1))
+    result = run(trace, bare(grid__tile_fetch_cycles=5, grid__tile_edge_cycles=20))
+    # Role 0: asks at 0, at 100 (second tile) and at 105 (third tile, with its answer): nothing left, known at 110.
+    assert issued(result, 0) == [0, 100, 105]
+    # Role 1: first tile 0-20, second 20-40, third from its grant at 105 to 125.
+    assert result.ends == {(0, 0): 110, (0, 1): 125}
+
+
 def test_entries_go_out_in_order_of_request_and_cta():
     # Two CTAs, entries 0 and 1 at the start. Programs by kind: 0 takes 5 cycles, 1 takes 30.
-    trace = trace_of([work(5)], rank_1=([work(30)],), ctas=2, queue=0)
-    queue = tuple(TileBinding(kind, 0, 0, 0) for kind in (0, 1, 0, 1, 0))
-    trace = msgspec.structs.replace(trace, schedule=msgspec.structs.replace(trace.schedule, tiles=(queue,)))
+    trace = _queue(trace_of([work(5)], rank_1=([work(30)],), ctas=2, queue=0), kinds=(0, 1, 0, 1, 0))
     result = run(trace, bare(grid__tile_fetch_cycles=2))
     # Requests at 0 of both: CTA 0 gets entry 2 (kind 0), CTA 1 entry 3 (kind 1). CTA 0 begins entry 2 at 5 and asks:
     # entry 4. It begins it at 10 and asks: nothing. CTA 1 begins entry 3 at 30 and asks: nothing.

@@ -211,6 +211,13 @@ def test_multicast_bytes_may_come_before_the_other_cta_expects_them():
     assert result.ends == {(0, 0): 2, (0, 1): 27, (1, 0): 61, (1, 1): 65}
 
 
+def test_multicast_is_the_same_under_ideal_memory_when_the_coalescer_does_not_do_it():
+    # Without `lrc.multicast` each line is requested for each receiver, behind the SM: nothing that ideal memory knows.
+    bodies = [acquire(0), load(0, multicast=True)], [await_fill(0), nothing()]
+    trace = trace_of(*bodies, rings=(ring(size=256),), ctas=2, cluster=2)
+    assert run(trace, bare(lrc__multicast=False)) == run(trace)
+
+
 def test_multicast_in_a_cluster_of_one_loads_its_own_box_alone():
     bodies = [acquire(0), load(0, multicast=True)], [await_fill(0), nothing()]
     result = run(trace_of(*bodies, ctas=2, cluster=1))

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 from hypothesis import settings
+
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel
 from simfa.analytical.model import reuse_of

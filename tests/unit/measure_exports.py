@@ -13,8 +13,8 @@ from simfa.measure.reader import Choice, Measurements, Stated, read
 
 FA3 = (
     "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<(int)2, "
-    "cute::tuple<cute::C<(int)2>, cute::C<(int)1>, cute::C<(int)1> >, (bool)0>, flash::CollectiveEpilogueFwd<(int)128>, "
-    "flash::SingleTileScheduler<(bool)0> > > >(T1::Params)"
+    "cute::tuple<cute::C<(int)2>, cute::C<(int)1>, cute::C<(int)1> >, (bool)0>, "
+    "flash::CollectiveEpilogueFwd<(int)128>, flash::SingleTileScheduler<(bool)0> > > >(T1::Params)"
 )
 FA3_NCU = (
     "void device_kernel<enable_sm90<FlashAttnFwdSm90<CollectiveMainloopFwdSm90<2, tuple<C<2>, C<1>, C<1>>, 0>, "
@@ -47,8 +47,8 @@ DETAILS_15 = (
 )  # fmt: skip
 DETAILS_12 = DETAILS_15[:12]
 SUMMARY = (
-    "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC",
-    "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum", "Maximum", "Average",
+    "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+    "Device", "CC", "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum", "Maximum", "Average",
 )  # fmt: skip
 
 PRELUDE = (
@@ -134,7 +134,7 @@ def details_rows(
         cells = known | {"Section Name": "Command line profiler metrics"}
         cells |= {"Metric Name": name, "Metric Unit": unit, "Metric Value": value}
         row = [cells.get(column, "") for column in columns[:rule_at]]
-        rows.append(row + [""] if rule_at < len(columns) else row)
+        rows.append([*row, ""] if rule_at < len(columns) else row)
     if rule_at < len(columns):
         cells = known | {"Section Name": "SpeedOfLight", "Rule Name": "SOLBottleneck", "Rule Type": "OPT"}
         cells |= {"Rule Description": 'Use "more", smaller tiles', "Estimated Speedup": "3.5"}
@@ -169,19 +169,16 @@ def with_log(text: str) -> str:
 def text_page(metrics: Iterable[tuple[str, str, str]] = HOPPER, heading: str = "", titles: bool = True) -> str:
     """One launch as ncu prints it without --csv."""
     metrics = list(metrics)
-    widths = [
-        max(len(row[column]) for row in [*metrics, ("Metric Name", "Metric Unit", "Metric Value")])
-        for column in range(3)
-    ]
+    names = ("Metric Name", "Metric Unit", "Metric Value")
+    widths = [max(len(row[column]) for row in [*metrics, names]) for column in range(3)]
     dashes = "    " + " ".join("-" * width for width in widths)
     lines = ["[4242] python3.12@127.0.0.1"]
     lines.append(heading or f"  {FA3_NCU} (132, 1, 1)x(384, 1, 1), Context 1, Stream 7, Device 0, CC 9.0")
     lines += ["    Section: Command line profiler metrics", dashes]
     if titles:
-        lines += ["    " + " ".join(title.ljust(width) for title, width in zip(("Metric Name", "Metric Unit", "Metric Value"), widths, strict=True)), dashes]  # fmt: skip
-    lines += [
-        f"    {name.ljust(widths[0])} {unit.rjust(widths[1])} {value.rjust(widths[2])}" for name, unit, value in metrics
-    ]
+        lines += ["    " + " ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)), dashes]
+    for name, unit, value in metrics:
+        lines.append(f"    {name.ljust(widths[0])} {unit.rjust(widths[1])} {value.rjust(widths[2])}")
     return "\n".join([*lines, dashes, "", "    OPT   Use more, smaller tiles.", ""]) + "\n"
 
 
@@ -272,7 +269,8 @@ NSYS_SUMMARY = (
 )
 NSYS_TRACE = (
     "Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd", "StcSMem (MB)",
-    "DymSMem (MB)", "Bytes (MB)", "Throughput (MB/s)", "SrcMemKd", "DstMemKd", "Device", "Ctx", "GreenCtx", "Strm", "Name",
+    "DymSMem (MB)", "Bytes (MB)", "Throughput (MB/s)", "SrcMemKd", "DstMemKd", "Device", "Ctx", "GreenCtx", "Strm",
+    "Name",
 )  # fmt: skip
 
 

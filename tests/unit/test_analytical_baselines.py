@@ -5,9 +5,9 @@ import importlib.metadata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simfa.analytical import baselines, traffic
 from simfa.analytical.baselines import genz, ideal_cache
-
 from simfa.errors import AnalyticalError
 from simfa.workload import MODELS, model_shape
 from tests.unit.analytical_cases import call, repeatable

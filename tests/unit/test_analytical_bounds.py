@@ -3,10 +3,10 @@
 import statistics
 
 import pytest
+
 from simfa.analytical import traffic
 from simfa.analytical.attention import Attention
 from simfa.analytical.machine import resolve
-
 from simfa.hardware import load_preset
 from tests.unit.analytical_cases import call, plain_kernel, readings
 

@@ -1,12 +1,14 @@
 """`simfa analytical` and `simfa sweep` on the command line."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from simfa.analytical import commands
 
+from simfa.analytical import commands
 from simfa.cli import simfa
 from simfa.errors import SimfaError
 from tests.unit.analytical_cases import ROOT
@@ -67,6 +69,22 @@ def test_flags_reach_kernel_call_and_gpu() -> None:
     mla = ["--heads-q", 128, "--heads-kv", 1, "--head-dim", 576, "--value-dim", 512, "--latent", "--seqlen-q", 1]
     tile = ["--seqlen-kv", 4096, "--tile-m", 64, "--tile-n", 64, "--pack-gqa"]
     assert json.loads(run("analytical", *mla, *tile, "--json").output)["kv_head_bytes"] == 4096 * 1152
+
+
+def test_kernel_versions_have_their_tiles() -> None:
+    shape = ["--heads-q", 32, "--head-dim", 64, "--seqlen", 4096, "--json"]
+    tiles = [
+        json.loads(run("analytical", *shape, "--kernel-version", version).output)["kernel"]["tile_n"]
+        for version in ("2024-07", "latest")
+    ]
+    assert tiles == [128, 192]
+
+
+def test_the_package_and_its_commands_import_nothing_heavy() -> None:
+    probe = "import sys, simfa.analytical, simfa.analytical.commands; print([n for n in HEAVY if n in sys.modules])"
+    heavy = "HEAVY = ('numpy', 'pandas', 'matplotlib', 'pyarrow', 'GenZ');"
+    done = subprocess.run([sys.executable, "-c", heavy + probe], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_masked_and_decode_tables_print() -> None:

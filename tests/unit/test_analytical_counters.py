@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
+
 from simfa.analytical import traffic
 from simfa.analytical.machine import resolve
 from simfa.analytical.model import profiled_write_bytes
-
 from simfa.hardware import load_preset
 from tests.unit.analytical_cases import counter, plain_kernel, shape_of
 

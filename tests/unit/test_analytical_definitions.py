@@ -4,12 +4,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simfa.analytical import batch_traffic, policy_span, traffic
 from simfa.analytical import equations as eq
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import cutile_kernel, fa3_kernel, packs_gqa
 from simfa.analytical.model import profiled_write_bytes
-
 from simfa.errors import AnalyticalError
 from simfa.kernel import kernel_for
 from simfa.workload import AttentionShape, model_shape

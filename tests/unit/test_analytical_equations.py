@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simfa.analytical import equations as eq
 
+from simfa.analytical import equations as eq
 from simfa.errors import AnalyticalError
 from tests.unit.analytical_cases import repeatable
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from simfa.analytical import figures, traffic
 
+from simfa.analytical import figures, traffic
 from simfa.errors import AnalyticalError
 from simfa.workload import MODELS, model_shape
 

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simfa.analytical import traffic
 from simfa.analytical.attention import Attention
 from simfa.analytical.kernels import Kernel, fa3_kernel
 from simfa.analytical.lru import order_shape, section_width, simulate_lru, tile_runs
 from simfa.analytical.reuse import fits, refetched_bytes
-
 from simfa.kernel import kernel_for
 from simfa.schedule import section_heads, tile_order
 from simfa.workload import AttentionShape

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simfa.analytical import traffic
 from simfa.analytical.kernels import fa3_kernel
 from simfa.analytical.lru import simulate_lru
 from simfa.analytical.masked import masked_refetched_bytes, section_widths, wave_extents
-
 from simfa.errors import AnalyticalError
 from tests.unit.analytical_cases import HOPPER_SMS, call, plain_kernel, repeatable
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simfa.analytical.model import traffic
 from simfa.analytical.reuse import (
     Reuse,
@@ -16,7 +17,6 @@ from simfa.analytical.reuse import (
     random_miss_ratio,
     refetched_bytes,
 )
-
 from simfa.errors import AnalyticalError
 from simfa.hardware import load_preset
 from tests.unit.analytical_cases import (

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from simfa.analytical.sweep import Scalar, SweepPoint, load_sweep, pareto_front
 from simfa.analytical.sweep_backend import evaluate
 from simfa.analytical.sweep_run import finish, part_file, run_part
-
 from simfa.errors import AnalyticalError, HardwareError, SimfaError
 from tests.unit.analytical_cases import ROOT, repeatable
 

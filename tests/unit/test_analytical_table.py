@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+
 from simfa.analytical import traffic
 from simfa.analytical.machine import resolve
 from simfa.analytical.table import OUTPUT_COLUMNS, evaluate
 from simfa.analytical.table_files import price_table
-
 from simfa.errors import AnalyticalError, SimfaError
 from tests.unit.analytical_cases import call, plain_kernel
 
@@ -47,9 +47,8 @@ def test_rows_equal_single_calls(gpu: str, policy: str) -> None:
         for name in ("l2_to_dram_ratio", "arithmetic_intensity", "latency_bound_us"):
             assert found[name][row] == pytest.approx(getattr(answer, name)), name
         assert found["dram_bytes"][row] == pytest.approx(answer.dram_bytes, rel=0 if policy != "lru" else 0.02)
-        if policy != "lru":
-            assert found["regime"][row] == answer.regime
-            assert found["l2_fits"][row] == str(answer.l2_fits).lower()
+        assert found["regime"][row] == answer.regime
+        assert found["l2_fits"][row] == str(answer.l2_fits).lower()
         assert found["bound_by"][row] == answer.bound_by
 
 

@@ -24,7 +24,7 @@ def stats(**stalls: dict[str, int]) -> RunStats:
 
 
 def test_every_reason_of_the_engine_has_words_and_a_group() -> None:
-    assert set(_core.REASONS) == set(REASONS)
+    assert {*_core.REASONS, "busy", "drain"} == set(REASONS)
     assert {reason.group for reason in REASONS.values()} == set(GROUPS) == set(GROUP_COLOURS)
 
 
@@ -117,3 +117,20 @@ def test_explain_wrong_file(tmp_path) -> None:
     (tmp_path / "stats.json").write_text("{}")
     with pytest.raises(ReportError, match=r"stats\.json: not a stats\.json of this version"):
         explain(str(tmp_path))
+
+
+def test_findings_say_why_the_tensor_pipe_idles():
+    found = findings(
+        stats(
+            producer={"acquire_stage": 1000},
+            consumer1={"softmax": 600, "tensor_busy": 400},
+            tensor_pipe={"busy": 700, "launch": 100, "drain": 90, "softmax": 60, "wait_k": 30, "barrier": 20},
+        )
+    )
+    assert [finding.sentence() for finding in found] == [
+        "The tensor pipe spends 9.0% of its cycles draining after a WGMMA group.",
+        "The tensor pipe idles 6.0% of its cycles while the warpgroup that uses it next is computing softmax.",
+        "The tensor pipe idles 3.0% of its cycles while the warpgroup that uses it next is waiting for a K block to "
+        "arrive in shared memory.",
+    ]
+    assert found[1].counter() == "stall_cycles.tensor_pipe.softmax"

@@ -18,7 +18,7 @@ from simfa.trace_text import format_trace, parse_trace, read_trace, write_trace
 from tests.unit.trace_strategies import any_traces, valid_traces
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trace=any_traces())
 def test_what_is_written_is_read_back(trace: Trace) -> None:
     text = format_trace(trace)

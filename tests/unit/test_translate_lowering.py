@@ -12,78 +12,29 @@ from simfa import isa
 from simfa.errors import LogError
 from simfa.events import RECORD_DTYPE, Event
 from simfa.instrument.event_order import begin_events, of_level_1, tile_events
-from simfa.kernel import KERNEL_VERSIONS, KernelSpec, ceil_div, kernel_for
-from simfa.trace import Trace
-from simfa.trace_operands import INSTRUCTIONS, format_operands
-from simfa.translate import lower, lower_paper
+from simfa.kernel import KernelSpec, ceil_div, kernel_for
+from simfa.translate import lower
 from simfa.translate.compress import expand
 from simfa.translate.events import Step, codes_of, codes_of_steps
 from simfa.translate.programs import Rules
 from simfa.translate.reconstruct import complete_prologue, complete_tile
 from simfa.translate.trace_builder import trace_from_kernel
 from simfa.workload import AttentionShape
+from tests.unit.lowered_tiles import (
+    SHAPE,
+    flat_programs,
+    launches,
+    mnemonics,
+    releases_of,
+    text_of,
+    trace_of,
+    waits_on,
+)
 
 RULES: list[Rules] = ["source", "paper"]
 
 
-@st.composite
-def launches(draw: st.DrawFn) -> tuple[AttentionShape, KernelSpec]:
-    """A shape that some FA3 kernel runs, with that kernel."""
-    seqlen_q = draw(st.integers(1, 700))
-    heads_kv = draw(st.integers(1, 3))
-    shape = AttentionShape(
-        batch=draw(st.integers(1, 2)),
-        seqlen_q=seqlen_q,
-        seqlen_kv=seqlen_q + draw(st.integers(0, 700)),
-        heads_q=heads_kv * draw(st.integers(1, 3)),
-        heads_kv=heads_kv,
-        head_dim=draw(st.sampled_from([64, 128, 256])),
-        causal=draw(st.booleans()),
-        dtype=draw(st.sampled_from(["fp16", "bf16"])),
-    )
-    return shape, kernel_for(shape, draw(st.sampled_from(KERNEL_VERSIONS)))
-
-
-def trace_of(
-    shape: AttentionShape, kernel: KernelSpec, rules: Rules = "source", level: int = 2, ctas: int = 4
-) -> Trace:
-    return trace_from_kernel(
-        shape,
-        kernel,
-        ctas,
-        lambda role, blocks: tile_events(kernel, role, blocks, level),
-        level=level,
-        rules=rules,
-        begin_of=lambda role: begin_events(kernel, role, level),
-    )
-
-
-def flat_programs(trace: Trace, kind: int) -> list[tuple[isa.Instruction, ...]]:
-    programs = {program.name: program for program in trace.programs}
-    return [expand(programs[name].body) for name in trace.tile_kinds[kind].programs]
-
-
-def text_of(body: Any) -> list[str]:
-    lines = []
-    for instruction in body:
-        mnemonic = isa.MNEMONICS[type(instruction)]
-        lines.append(f"{mnemonic} {format_operands(INSTRUCTIONS[mnemonic], instruction)}")
-    return lines
-
-
-def mnemonics(body: tuple[isa.Instruction, ...]) -> Counter[str]:
-    return Counter(isa.MNEMONICS[type(instruction)] for instruction in body)
-
-
-def waits_on(body: tuple[isa.Instruction, ...], ring: str) -> int:
-    return sum(isinstance(item, isa.MbWait) and item.slot.ring == ring for item in body)
-
-
-def releases_of(body: tuple[isa.Instruction, ...], ring: str) -> int:
-    return sum(isinstance(item, isa.ReleaseStage) and item.slot.ring == ring for item in body)
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(launch=launches())
 def test_counts_of_a_tile_are_those_of_the_source(launch: tuple[AttentionShape, KernelSpec]) -> None:
     """The table of counts per warpgroup and tile of the FA3 source, with N key blocks."""
@@ -114,7 +65,7 @@ def test_counts_of_a_tile_are_those_of_the_source(launch: tuple[AttentionShape, 
                 assert releases_of(body, "O") == last
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(launch=launches())
 def test_work_of_a_tile_is_that_of_the_shape(launch: tuple[AttentionShape, KernelSpec]) -> None:
     shape, kernel = launch
@@ -151,7 +102,7 @@ def test_work_of_a_tile_is_that_of_the_shape(launch: tuple[AttentionShape, Kerne
                 assert [i.elements for i in bubbles if i.kind == "epilogue"] == [64 * shape.head_dim]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(launch=launches())
 def test_blocks_are_visited_from_the_last_to_the_first(launch: tuple[AttentionShape, KernelSpec]) -> None:
     shape, kernel = launch
@@ -165,7 +116,7 @@ def test_blocks_are_visited_from_the_last_to_the_first(launch: tuple[AttentionSh
             assert sorted(set(rows)) == [(fill, (blocks - 1 - fill) * kernel.tile_n) for fill in range(blocks)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(launch=launches(), blocks=st.integers(1, 9), data=st.data())
 def test_level_1_reconstructs_what_level_2_logs(
     launch: tuple[AttentionShape, KernelSpec], blocks: int, data: st.DataObject
@@ -192,9 +143,6 @@ def test_the_store_is_added_where_its_warp_did_not_log() -> None:
     completed = complete_tile(codes_of(other), kernel, 2, 2)
     assert completed.reconstructed
     assert np.array_equal(completed.codes, codes_of(full))
-
-
-SHAPE = AttentionShape(batch=1, seqlen_q=256, seqlen_kv=352, heads_q=2, heads_kv=1, head_dim=128)
 
 
 def test_source_programs_of_two_blocks_by_hand() -> None:
@@ -289,84 +237,6 @@ def test_three_consumers_pass_the_turn_around() -> None:
         assert waits == [8 + role] * 2
         assert signals == [8 + {1: 2, 2: 3, 3: 1}[role]] * 2
         assert {item.mode for item in body if isinstance(item, isa.Wgmma)} == {"SS"}
-
-
-def test_paper_programs_of_two_blocks_by_hand() -> None:
-    """Section 5.2: eight WGMMAs a product, one copy a tile, BAR_ARRIVE before QK and BAR_WAIT before softmax."""
-    trace = trace_of(SHAPE, kernel_for(SHAPE), "paper", level=1)
-    producer, first, second = map(text_of, flat_programs(trace, 0))
-    assert producer == [
-        "ACQUIRE_STAGE K[0]",
-        "TMA_TENSOR K[0] map=K x=0 y=176",
-        "ACQUIRE_STAGE Q[0]",
-        "TMA_TENSOR Q[0] map=Q x=0 y=0",
-        "ACQUIRE_STAGE K[1]",
-        "TMA_TENSOR K[1] map=K x=0 y=0",
-        "ACQUIRE_STAGE V[0]",
-        "TMA_TENSOR V[0] map=V x=0 y=176",
-        "ACQUIRE_STAGE V[1]",
-        "TMA_TENSOR V[1] map=V x=0 y=0",
-    ]
-
-    def consumer(before_qk: str, before_softmax: str, waits: bool) -> list[str]:
-        return [
-            "MB_WAIT Q[0]",
-            "MB_WAIT K[0]",
-            before_qk,
-            "WGMMA m=64 n=176 k=16 count=8 mode=SS d=S a=Q[0] b=K[0] group=0",
-            "WGMMA_COMMIT group=0",
-            "WGMMA_WAIT group=0 outstanding=0",
-            "RELEASE_STAGE K[0]",
-            *(["MB_WAIT K[1]"] if waits else []),
-            before_qk,
-            "WGMMA m=64 n=176 k=16 count=8 mode=SS d=S a=Q[0] b=K[1] group=1",
-            "WGMMA_COMMIT group=1",
-            "MB_WAIT V[0]",
-            "WGMMA m=64 n=128 k=16 count=8 mode=RS d=O a=P b=V[0] group=2",
-            "WGMMA_COMMIT group=2",
-            "WGMMA_WAIT group=2 outstanding=1",
-            "RELEASE_STAGE K[1]",
-            "RELEASE_STAGE Q[0]",
-            before_softmax,
-            "BUBBLES softmax elements=11264 rescale=8192",
-            "WGMMA_WAIT group=2 outstanding=0",
-            "RELEASE_STAGE V[0]",
-            "MB_WAIT V[1]",
-            "WGMMA m=64 n=128 k=16 count=8 mode=RS d=O a=P b=V[1] group=3",
-            "WGMMA_COMMIT group=3",
-            "WGMMA_WAIT group=3 outstanding=0",
-            "RELEASE_STAGE V[1]",
-        ]
-
-    assert first == consumer("BAR_ARRIVE 2", "BAR_WAIT 1 arrivals=1", True)
-    assert second == consumer("BAR_WAIT 2 arrivals=1", "BAR_ARRIVE 1", False)
-    assert trace.schedule.cluster == 1
-    assert trace.prologue == (None, None, None)
-
-
-@settings(max_examples=30, deadline=None)
-@given(launch=launches())
-def test_paper_counts(launch: tuple[AttentionShape, KernelSpec]) -> None:
-    shape, kernel = launch
-    trace = trace_of(shape, kernel, "paper", level=1)
-    for kind in range(len(trace.tile_kinds)):
-        producer, *consumers = flat_programs(trace, kind)
-        blocks = mnemonics(producer)["ACQUIRE_STAGE"] // 2
-        assert mnemonics(producer) == {"ACQUIRE_STAGE": 2 * blocks + 1, "TMA_TENSOR": 2 * blocks + 1}
-        for body in consumers:
-            products = [item for item in body if isinstance(item, isa.Wgmma)]
-            assert len(products) == 2 * blocks
-            assert all(item.count == 8 for item in products)
-            assert mnemonics(body)["BUBBLES"] == blocks - 1
-            assert waits_on(body, "V") == blocks
-
-
-def test_rules_paper_gives_the_same_from_either_level() -> None:
-    kernel = kernel_for(SHAPE)
-    for role in range(3):
-        full = tile_events(kernel, role, 4, 2)
-        low = lower_paper.lower_tile(codes_of(full[of_level_1(full)]), SHAPE, kernel, role)
-        assert lower_paper.lower_tile(codes_of(full), SHAPE, kernel, role) == low
 
 
 @settings(max_examples=25, deadline=None)

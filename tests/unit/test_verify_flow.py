@@ -22,14 +22,14 @@ from tests.unit.trace_strategies import valid_traces
 from tests.unit.trace_walker import RaceError, StuckError, walk
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trace=valid_traces(), seed=st.integers(0, 1000))
 def test_valid_pipelines_are_accepted_and_run_in_any_order(trace: Trace, seed: int) -> None:
     verify(trace)
     walk(trace, seed)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(trace=valid_traces(), chance=st.randoms(use_true_random=False))
 def test_what_is_accepted_after_a_change_still_runs_in_any_order(trace: Trace, chance: random.Random) -> None:
     changed = _with_one_change(trace, chance)
@@ -43,7 +43,7 @@ def test_what_is_accepted_after_a_change_still_runs_in_any_order(trace: Trace, c
         walk(changed, seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trace=valid_traces(), chance=st.randoms(use_true_random=False))
 def test_a_wait_whose_signal_is_taken_away_is_refused(trace: Trace, chance: random.Random) -> None:
     removable = [

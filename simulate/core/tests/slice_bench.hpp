@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,14 +45,18 @@ inline SimpleChannelConfig small_memory() { return {.latency_cycles = 100, .line
 
 class SliceBench {
   public:
-    explicit SliceBench(SliceConfig config, SimpleChannelConfig memory = small_memory(), Cycle window = 6)
-        : config_(config), window_(window) {
+    using MakeChannel = std::function<std::unique_ptr<MemoryChannel>(int slice)>;
+
+    explicit SliceBench(const SliceConfig& config, const SimpleChannelConfig& memory = small_memory(), Cycle window = 6)
+        : SliceBench(config, [memory](int) { return std::make_unique<SimpleChannel>(memory); }, window) {}
+
+    SliceBench(SliceConfig config, const MakeChannel& make_channel, Cycle window) : config_(config), window_(window) {
         const Cycle longest = config.longest_message_cycles();
         for (int pair = 0; pair < config.pairs; ++pair) pair_boxes_.emplace_back(1, window, longest);
         for (int slice = 0; slice < config.slices; ++slice) {
             slice_boxes_.emplace_back(1, window, longest);
             config.index = slice;
-            slices_.emplace_back(config, std::make_unique<SimpleChannel>(memory));
+            slices_.emplace_back(config, make_channel(slice));
         }
     }
 

@@ -1,10 +1,14 @@
 // Random traffic over all slices: conservation, bounds, and results that do not depend on the window.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
+#include "dram_channel.hpp"
+#include "dram_fixture.hpp"
 #include "slice_bench.hpp"
 
 namespace simfa {
@@ -57,10 +61,32 @@ struct Outcome {
     SliceStats stats;
 };
 
-Outcome simulate(const std::vector<Traffic>& traffic, bool remote_copy, Cycle window) {
+std::unique_ptr<MemoryChannel> simple_channel(int) {
     SimpleChannelConfig memory = small_memory();
     memory.write_queue_entries = 2;
-    SliceBench bench(crowded(remote_copy), memory, window);
+    return std::make_unique<SimpleChannel>(memory);
+}
+
+// Queues of two lines, refreshes within the run.
+std::unique_ptr<MemoryChannel> dram_channel(int slice) {
+    static const auto map = std::make_shared<const AddressMap>(test::g64x());
+    DramChannelConfig config{.organisation = {},
+                             .timing = test::hbm3_5200(),
+                             .control = {.read_queue_entries = 8,
+                                         .write_queue_entries = 8,
+                                         .opened_entries = 4,
+                                         .refresh = slice % 2 == 0 ? Refresh::all_bank : Refresh::per_bank,
+                                         .channel = slice,
+                                         .channels = 8},
+                             .ticks_numerator = 260,
+                             .ticks_denominator = 183,
+                             .path_cycles = 40};
+    return std::make_unique<DramChannel>(config, map);
+}
+
+Outcome simulate(const std::vector<Traffic>& traffic, bool remote_copy, Cycle window,
+                 const SliceBench::MakeChannel& make_channel = simple_channel) {
+    SliceBench bench(crowded(remote_copy), make_channel, window);
     for (const Traffic& item : traffic)
         item.write ? bench.write(item.cycle, item.pair, item.line, item.tag)
                    : bench.read(item.cycle, item.pair, item.line, item.tag);
@@ -74,7 +100,7 @@ TEST(slices_answer_every_request_once) {
     for (const bool remote_copy : {false, true})
         for (unsigned seed = 0; seed < 3; ++seed) {
             const std::vector<Traffic> traffic = random_traffic(seed);
-            const Outcome outcome = simulate(traffic, remote_copy, 6);
+            const Outcome outcome = simulate(traffic, remote_copy, 6, seed == 2 ? dram_channel : simple_channel);
             std::map<int, int> seen;
             for (const Answer& answer : outcome.answers) {
                 ++seen[answer.tag];
@@ -106,15 +132,16 @@ TEST(slices_respect_their_queues) {
 }
 
 TEST(slices_give_the_same_answers_for_any_window) {
-    for (const bool remote_copy : {false, true}) {
-        const std::vector<Traffic> traffic = random_traffic(5);
-        const Outcome one = simulate(traffic, remote_copy, 1);
-        for (const Cycle window : {7, 10}) {
-            const Outcome other = simulate(traffic, remote_copy, window);
-            CHECK(one.answers == other.answers);
-            CHECK(one.stats == other.stats);
+    const std::vector<Traffic> traffic = random_traffic(5);
+    for (const auto& make_channel : {simple_channel, dram_channel})
+        for (const bool remote_copy : {false, true}) {
+            const Outcome one = simulate(traffic, remote_copy, 1, make_channel);
+            for (const Cycle window : {7, 10}) {
+                const Outcome other = simulate(traffic, remote_copy, window, make_channel);
+                CHECK(one.answers == other.answers);
+                CHECK(one.stats == other.stats);
+            }
         }
-    }
 }
 
 }  // namespace simfa

@@ -1,0 +1,135 @@
+"""Presets: what loads, what is refused and how the message reads."""
+
+from pathlib import Path
+
+import pytest
+
+from simfa.errors import HardwareError
+from simfa.hardware import load_preset, overlay_names, preset_names, unit_of, value_at
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_value_has_status_source_and_place(name: str) -> None:
+    preset = load_preset(name)
+    assert len(preset.provenance) > 60
+    for path, provenance in preset.provenance.items():
+        assert provenance.source.strip()
+        assert value_at(preset.spec, path) is not None
+        if provenance.range is not None:
+            low, high = provenance.range
+            assert low <= value_at(preset.spec, path) <= high, path
+
+
+def test_paper_preset_is_table_2() -> None:
+    spec = load_preset("h800-sxm-paper").spec
+    assert (spec.gpu.sm_clock_hz, spec.gpu.sm_count, spec.l2.slices) == (1.83e9, 132, 80)
+    assert spec.l2.capacity_bytes == 50 * 2**20
+    assert round(spec.tensor_flop_per_s / 1e12) == 989
+    assert (spec.tensor_core.wgmma_window_ss, spec.tma.max_lines_in_flight) == (16, 64)
+    assert spec.tma.issue_bytes_per_cycle == 2 * spec.l2.line_bytes
+    assert (spec.crossbar.near_latency_cycles, spec.crossbar.far_latency_cycles) == (258, 414)
+    assert (spec.l2.response_queue_entries, spec.l2.request_queue_entries) == (128, 32)
+    # 80 channels of 64 bits at 5.2 Gb/s.
+    assert spec.memory.peak_bytes_per_s == pytest.approx(80 * 8 * 5.2e9)
+    assert (spec.tma.launch_cycles, spec.tma.tensor_map_cycles) == (40, 130)
+
+
+@pytest.mark.parametrize("name", overlay_names())
+def test_overlays_change_something(name: str) -> None:
+    base, changed = load_preset("h100-sxm"), load_preset("h100-sxm", [name])
+    assert changed.name == f"h100-sxm+{name}"
+    assert changed.spec.sha256() != base.spec.sha256()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("l2.mshr_entries", r"expected path=value"),
+        ("l2.mshr_entry=3", r"no such value; did you mean l2\.mshr_entries\?"),
+        ("l2.mshr_entries=many", r"Expected `int`, got `str` - at `l2\.mshr_entries`"),
+        ("mbarrier.wake_cycles=-1", r"Expected `int` >= 0 - at `mbarrier\.wake_cycles`"),
+        ("gpu.sm_count=131", "gpu.sm_count 131 is odd; SMs come in pairs"),
+        ("l2.ways=19", "not a whole number of sets"),
+        ("crossbar.far_latency_cycles=100", "far_latency_cycles is below near_latency_cycles"),
+        ("memory.efficiency=1.5", r"<= 1\.0 - at `memory\.efficiency`"),
+    ],
+)
+def test_wrong_overrides(override: str, message: str) -> None:
+    with pytest.raises(HardwareError, match=message):
+        load_preset("h100-sxm", overrides=[override])
+
+
+def test_override_is_marked_as_assumed() -> None:
+    preset = load_preset("h100-sxm", overrides=["l2.hash=modulo", "memory.efficiency=0.9"])
+    assert (preset.spec.l2.hash, preset.spec.memory.efficiency) == ("modulo", 0.9)
+    assert preset.provenance["l2.hash"].status == "assumed"
+    assert preset.provenance["l2.hash"].source == "command line"
+
+
+def own(tmp_path: Path, text: str) -> str:
+    """Write a preset file of the user's own."""
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_own_preset_extends_another(tmp_path: Path) -> None:
+    text = 'extends = "h20"\n[l2]\nways = { value = 10, status = "assumed", source = "what if" }\n'
+    preset = load_preset(own(tmp_path, text))
+    assert (preset.name, preset.spec.l2.ways, preset.spec.gpu.sm_count) == ("mine", 10, 78)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('extends = "h100-sxm"\n[l2]\nways = 10\n', r"l2\.ways has no provenance; write \{ value"),
+        (
+            'extends = "h100-sxm"\n[l2]\nmshr = { value = 1, status = "paper", source = "x" }\n',
+            "unknown field `mshr` - at `l2`",
+        ),
+        (
+            'extends = "h100-sxm"\n[mbarrier]\nwake_cycles = { value = -3, status = "paper", source = "x" }\n',
+            r"Expected `int` >= 0 - at `mbarrier\.wake_cycles`",
+        ),
+        (
+            'extends = "h100-sxm"\n[l2]\nways = { value = 10, status = "guess", source = "x" }\n',
+            r"l2\.ways: Invalid enum",
+        ),
+        ("not toml", "not valid TOML"),
+        ("[gpu]\n", "missing required field"),
+    ],
+)
+def test_wrong_preset_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(HardwareError, match=message):
+        load_preset(own(tmp_path, text))
+
+
+def test_circle_of_presets(tmp_path: Path) -> None:
+    path = own(tmp_path, "")
+    Path(path).write_text(f'extends = "{path}"\n')
+    with pytest.raises(HardwareError, match="extends itself"):
+        load_preset(path)
+
+
+def test_unknown_names_suggest() -> None:
+    with pytest.raises(HardwareError, match="preset 'h100-smx' is unknown; did you mean h100-sxm"):
+        load_preset("h100-smx")
+    with pytest.raises(HardwareError, match="overlay 'no-lcr' is unknown; did you mean no-lrc"):
+        load_preset("h100-sxm", ["no-lcr"])
+    with pytest.raises(HardwareError, match="cannot be read: No such file"):
+        load_preset("absent.toml")
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("l2.bytes_per_cycle_per_slice", "B/cycle"),
+        ("memory.latency_ns", "ns"),
+        ("gpu.sm_clock_hz", "Hz"),
+        ("cuda_core.exp_per_cycle", "1/cycle"),
+        ("tensor_core.flop_per_cycle", "FLOP/cycle"),
+        ("l2.ways", ""),
+    ],
+)
+def test_units_come_from_names(path: str, unit: str) -> None:
+    assert unit_of(path) == unit
