@@ -150,7 +150,7 @@ DramController::Choice DramController::choose(Half*& of) {
             best = sooner;
             of = &half;
         }
-        if (half.refresh_due > best.tick) continue;
+        if (half.refresh_due > best.tick || half.refresh_banks == 0) continue;
         const Choice refresh = refresh_of(half);
         if (refresh.before(best)) {
             best = refresh;
