@@ -127,7 +127,7 @@ def run_result(
     stalls = {ROLE_NAMES[role]: dict(sorted(reasons.items())) for role, reasons in stats["stalls"].items() if reasons}
     pipe = {"busy": stats["tensor_busy_cycles"], "drain": stats["tensor_drain_cycles"], **stats["tensor_idle"]}
     stalls["tensor_pipe"] = {reason: pipe[reason] for reason in sorted(pipe) if pipe[reason]}
-    whole = trace.shape is not None and not partial
+    whole = trace.shape is not None and not partial and cycles > 0
     return RunResult(
         cycles=cycles,
         latency_us=latency_us,
