@@ -154,6 +154,28 @@ class L2(_Group, frozen=True):
     remote_copy: RemoteCopy
 
 
+class Dram(_Group, frozen=True):
+    """Bank-level channels of `memory.model = hbm3`: standard (`simfa.dram`), controller, and the path to it.
+
+    Queues count bursts of 32 bytes and are shared by the pseudo channels of a channel. The data rate follows from
+    `memory.peak_bytes_per_s`; `memory.latency_ns`, `efficiency` and `write_cost` are not used.
+    """
+
+    standard: str
+    organisation: str
+    mapping: str
+    read_queue_entries: Count
+    write_queue_entries: Count
+    opened_entries: Cycles
+    drain_above: Fraction
+    drain_below: Fraction
+    row_policy: Literal["open", "closed"]
+    row_hit_cap: Cycles
+    refresh: Literal["none", "all-bank", "per-bank"]
+    ecc_overhead: Fraction
+    path_latency_ns: Nanoseconds
+
+
 class Memory(_Group, frozen=True):
     """Device memory behind the slices: one channel a slice."""
 
@@ -162,6 +184,7 @@ class Memory(_Group, frozen=True):
     efficiency: Annotated[float, Meta(gt=0, le=1)]
     latency_ns: Nanoseconds
     write_cost: Rate
+    dram: Dram
 
 
 class Grid(_Group, frozen=True):

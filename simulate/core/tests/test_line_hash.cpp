@@ -80,7 +80,7 @@ TEST(line_hash_balance) {
 
 TEST(line_limit) {
     check_line_limit(kLineLimit - 1, 128);
-    CHECK_THROWS(check_line_limit(kLineLimit, 128), std::invalid_argument, "addresses must be below 137438953344");
+    CHECK_THROWS(check_line_limit(kLineLimit, 128), std::invalid_argument, "addresses must be below 68719476608");
 }
 
 TEST(sides_split_units_in_halves) {
