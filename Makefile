@@ -33,8 +33,8 @@ gates: $(VENV)/.test  ## format, lint and types of the installed package
 	$(BIN)/mypy -p simfa
 
 core-test: $(VENV)/.test  ## C++ tests of the engine
-	$(BIN)/cmake -S . -B build/core-tests -DSIMFA_CORE_TESTS=ON
-	$(BIN)/cmake --build build/core-tests --parallel $(JOBS)
+	$(BIN)/cmake -S . -B build/core-tests -DSIMFA_CORE_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF
+	env -u MAKEFLAGS $(BIN)/cmake --build build/core-tests --parallel $(JOBS)
 	$(BIN)/ctest --test-dir build/core-tests --output-on-failure
 
 format: $(VENV)/.test  ## rewrite all sources in house style

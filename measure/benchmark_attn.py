@@ -6,6 +6,7 @@ from pathlib import Path
 
 from simfa.errors import MeasureError
 from simfa.measure.launch import Launch, Source, Stated, make_launch
+from simfa.measure.ncu_log import replayed
 from simfa.measure.opening import Notes, lines
 from simfa.measure.quantity import CellError, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME
@@ -33,7 +34,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     found: list[Launch] = []
     for line in lines(path, notes):
         if line.text.startswith("==PROF=="):
-            raise under_profiler(path, line.number)
+            raise replayed(path, line.number)
         heading = HEADING.match(line.text)
         result = RESULT.match(line.text)
         if (heading or result) and not line.whole:
@@ -51,14 +52,6 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     if not found:
         raise MeasureError(f"{path}: has no whole line such as `Fav3 fwd: 0.520ms, 660.1 TFLOPS` of benchmark_attn.py")
     yield from found
-
-
-def under_profiler(path: Path, number: int) -> MeasureError:
-    """Return the refusal of a benchmark that ran under ncu."""
-    return MeasureError(
-        f"{path}:{number}: this benchmark ran under Nsight Compute (==PROF== line), whose replay passes lie inside "
-        "its timed region: its times are not the kernel's. Run the benchmark alone, or ingest ncu's own table"
-    )
 
 
 def _launch(

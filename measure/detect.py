@@ -94,22 +94,23 @@ def _text_format(path: Path) -> str:
                 return seen.name
         if seen is None:
             log.feed(line.number, line.text)
-            if _CATALOGUE.search(line.text):
-                refusal = (
-                    refusal
-                    or f"line {line.number} starts the catalogue of `ncu --query-metrics`: names, no measurements"
-                )
-            elif ncu_csv.is_source_page(line.text):
-                refusal = (
-                    refusal
-                    or f"line {line.number} starts ncu's source page: instructions, no launches; export --page raw"
-                )
+            what = _unreadable(line.text)
+            refusal = refusal or (what and f"line {line.number} starts {what}")
         previous = line.text
     if best is not None:
         return best.name
     if refusal:
         raise MeasureError(f"{path}: {refusal}")
     raise log.failure(path) or MeasureError(f"{path}: is no known export; {_choices()}")
+
+
+def _unreadable(text: str) -> str | None:
+    """Return what table starts with this line, where it is one that holds no launches."""
+    if _CATALOGUE.search(text):
+        return "the catalogue of `ncu --query-metrics`: names, no measurements"
+    if ncu_csv.is_source_page(text):
+        return "ncu's source page: instructions, no launches; export --page raw"
+    return None
 
 
 def _sign(text: str, previous: str) -> Seen | None:

@@ -82,8 +82,8 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
         raise MeasureError(_nothing(path, events))
     if whole_us and short:
         notes.warn(
-            "durations are whole µs and some under 10 µs, where that truncation matters; PyTorch 2.5 and later "
-            "write ns digits"
+            "durations are whole µs and some under 10 µs, where that truncation matters; "
+            "traces since 2024 have ns digits"
         )
 
 

@@ -1,9 +1,9 @@
 """One launch being put together from Nsight Compute's rows, whatever page they came from."""
 
-import re
 from typing import NamedTuple
 
 from simfa.measure import kernel_names
+from simfa.measure.extents import integer, sizes
 from simfa.measure.launch import Extent, Launch, Source, Stated, make_launch
 from simfa.measure.metric_table import CAPABILITY, DIMENSIONS, GEOMETRY, GPU_NAME, STREAM, memory_of
 from simfa.measure.ncu_log import Log
@@ -67,23 +67,6 @@ class Draft:
             known.append(cell)
 
 
-def integer(text: str) -> int | None:
-    """Return a small non-negative integer, `None` for anything else."""
-    text = text.strip().replace(",", "")
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else None
-
-
-def extent(text: str) -> Extent | None:
-    """Return three sizes from `(128, 1, 1)`, `128x1x1` or `128 1 1`."""
-    found = re.fullmatch(r"\(?\s*(\d{1,10})[\s,x]+(\d{1,10})[\s,x]+(\d{1,10})\s*\)?", text.strip(), re.ASCII)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
-
-
-def _sizes(described: dict[str, str], parts: tuple[str, str, str]) -> Extent | None:
-    x, y, z = (integer(described.get(part, "")) for part in parts)
-    return None if x is None or y is None or z is None else (x, y, z)
-
-
 def finish(draft: Draft, source: Source, log: Log, notes: Notes, stated: Stated, position: int) -> Launch:
     """Return the launch of a draft that has all its cells; `position` is its id where the export has none."""
     cells = {metric: agree(readings) for metric, readings in draft.cells.items()}
@@ -103,7 +86,7 @@ def finish(draft: Draft, source: Source, log: Log, notes: Notes, stated: Stated,
             "l2_bytes comes from all L2 lookups (lts_all), which on A100, H100 and H800 over-counts what the SMs "
             "asked for by half and more; collect l1tex__m_xbar2l1tex_read_bytes.sum,l1tex__m_l1tex2xbar_write_bytes.sum"
         )
-    sizes = {key: _sizes(described, parts) for key, parts in GEOMETRY.items()}
+    geometry = {key: sizes(*(described.get(part, "") for part in parts)) for key, parts in GEOMETRY.items()}
     if "bytes_disagree_with_rate" in flags:
         notes.warn(
             "DRAM bytes differ from rate times duration by over 1 %: this export's unit prefixes may not be decimal"
@@ -113,9 +96,9 @@ def finish(draft: Draft, source: Source, log: Log, notes: Notes, stated: Stated,
         "kernel": name.function or None,
         "kernel_demangled": None if name.mangled else name.full or None,
         "kernel_mangled": name.full if name.mangled else None,
-        "grid": draft.identity.grid or sizes["grid"],
-        "block": draft.identity.block or sizes["block"],
-        "cluster": sizes["cluster"],
+        "grid": draft.identity.grid or geometry["grid"],
+        "block": draft.identity.block or geometry["block"],
+        "cluster": geometry["cluster"],
         "device": draft.device,
         "stream": draft.stream if draft.stream is not None else integer(described.get(STREAM, "")),
         "clock_control": log.options.get("clock_control"),

@@ -26,6 +26,14 @@ NO_KERNEL_REMEDY = (
 )
 
 
+def replayed(path: Path, number: int) -> MeasureError:
+    """Return the refusal of a benchmark's times that were printed under ncu, as the banner in line `number` shows."""
+    return MeasureError(
+        f"{path}:{number}: this benchmark ran under Nsight Compute (==PROF== line), whose replay passes lie inside its "
+        "timed region: its times are not the kernel's. Run the benchmark alone, or ingest ncu's own table"
+    )
+
+
 class Log:
     """The lines outside the tables of one export, as far as they matter."""
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from simfa.errors import MeasureError
 from simfa.measure.csv_lines import Row
+from simfa.measure.extents import extent, integer
 from simfa.measure.metric_table import DESCRIBING, DIMENSIONS
-from simfa.measure.ncu_launch import Draft, Identity, extent, integer
+from simfa.measure.ncu_launch import Draft, Identity
 from simfa.measure.opening import Notes
 from simfa.measure.quantity import CellError, StopError
 

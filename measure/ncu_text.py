@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from simfa.errors import MeasureError
+from simfa.measure.extents import extent, integer
 from simfa.measure.launch import Launch, Stated
 from simfa.measure.metric_table import DESCRIBING, DIMENSIONS
-from simfa.measure.ncu_launch import Draft, Identity, extent, finish, integer, source_of
+from simfa.measure.ncu_launch import Draft, Identity, finish, source_of
 from simfa.measure.ncu_log import Log
 from simfa.measure.opening import Line, Notes, lines
 from simfa.measure.quantity import Absent, CellError, StopError

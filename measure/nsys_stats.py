@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
 from simfa.measure.csv_lines import rows, split
-from simfa.measure.launch import Extent, Launch, Source, Stated, make_launch
-from simfa.measure.ncu_launch import extent, integer
+from simfa.measure.extents import extent, integer, sizes
+from simfa.measure.launch import Launch, Source, Stated, make_launch
 from simfa.measure.opening import Notes, lines
 from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME, UNITS
@@ -37,16 +37,17 @@ _COUNTERS = "a trace has no counters; use ncu"
 
 
 class Columns(NamedTuple):
-    """Where the columns that are read stand in one table, the unit of each, and whether it lists launches."""
+    """Where the columns that are read stand in one table, the unit of each, whether it lists launches, its format."""
 
     used: tuple[tuple[str, int], ...]
     units: dict[str, str]
     width: int
     trace: bool
+    format: str
 
 
-def columns_of(titles: list[str]) -> Columns | None:
-    """Return the columns of a kernel table, `None` where the titles belong to another table.
+def columns_of(titles: list[str], form: str) -> Columns | None:
+    """Return the columns of a kernel table in `form`, `None` where the titles belong to another table.
 
     Tables of API calls and memory operations have neither grid nor instances, and are no GPU work.
     """
@@ -58,26 +59,26 @@ def columns_of(titles: list[str]) -> Columns | None:
         if name not in at:
             at[name], units[name] = position, unit
     if {"Start", "Duration", "GrdX", "BlkX", "Name"} <= at.keys():
-        return _columns(at, units, len(titles), _TRACE)
-    if {"Total Time", "Instances", "Name"} <= at.keys() and any(name in at for name in (*_MEAN, *_MEDIAN)):
-        return _columns(at, units, len(titles), _SUMMARY)
-    return None
-
-
-def _columns(at: dict[str, int], units: dict[str, str], width: int, names: tuple[str, ...]) -> Columns:
-    return Columns(tuple((name, at[name]) for name in names if name in at), units, width, names is _TRACE)
+        names: tuple[str, ...] = _TRACE
+        kind = "trace"
+    elif {"Total Time", "Instances", "Name"} <= at.keys() and any(name in at for name in (*_MEAN, *_MEDIAN)):
+        names, kind = _SUMMARY, "summary"
+    else:
+        return None
+    used = tuple((name, at[name]) for name in names if name in at)
+    return Columns(used, units, len(titles), kind == "trace", f"nsys-stats-{kind}-{form}")
 
 
 def header_of(text: str) -> Columns | None:
     """Return the columns where `text` is the CSV header of a kernel table."""
-    return columns_of(split(text) or []) if "Name" in text and "," in text else None
+    return columns_of(split(text) or [], "csv") if "Name" in text and "," in text else None
 
 
 def console_header(text: str, dashes: str) -> Columns | None:
     """Return the columns where `text` over `dashes` is the console header of a kernel table."""
     if not _DASHES.match(dashes):
         return None
-    return columns_of([text[start:end] for start, end in _spans(dashes)])
+    return columns_of([text[start:end] for start, end in _spans(dashes)], "text")
 
 
 def _spans(dashes: str) -> list[tuple[int, int | None]]:
@@ -99,37 +100,32 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     forms: set[str] = set()
     for row in rows(lines(path, notes), _ROW_START):
         text = row.text
-        if "SKIPPED" in text or "does not contain" in text:
-            skipped = skipped or f"line {row.number}: {text.strip()}"
-        if spans is not None and not text.strip():
+        if table is not None and (text.strip() if spans else _ROW_START.match(text)):
+            fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
+            found = traces if table.trace else summaries
+            launch = _row(_Place(path, row.number, len(found)), fields, row.cut, table, notes, stated)
+            if launch is not None:
+                found.append(launch)
+        elif spans:
             table = spans = None
         elif (csv := header_of(text)) is not None and not row.cut:
-            table, spans = csv, None
+            table = csv
             forms.add("csv")
         elif (console := console_header(previous, text)) is not None:
             table, spans = console, _spans(text)
             forms.add("text")
-        elif table is not None and (spans or _ROW_START.match(text)):
-            fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
-            found = traces if table.trace else summaries
-            place = _Place(path, row.number, len(found), "text" if spans else "csv")
-            launch = _row(place, fields, row.cut, table, notes, stated)
-            if launch is not None:
-                found.append(launch)
         else:
+            if "SKIPPED" in text or "does not contain" in text:
+                skipped = skipped or f"line {row.number}: {text.strip()}"
             notes.outside(row.number, text, row.whole)
-            table = None if spans or _is_header(text) else table
+            table = None if _is_header(text) else table
         previous = text
     if summaries and traces:
         notes.warn("has a launch trace and a kernel summary; the trace is taken")
     if not traces and not summaries:
-        seen = (
-            "its kernel table has no whole row"
-            if forms
-            else "it has no kernel table (API and memory tables are no GPU work)"
-        )
+        seen = "whole row in its kernel table" if forms else "kernel table (API and memory tables are no GPU work)"
         raise MeasureError(
-            f"{path}: {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
+            f"{path}: has no {seen}{'; it says: ' + skipped if skipped else ''}; export one with "
             "`nsys stats --report cuda_gpu_trace --format csv --output . REPORT.nsys-rep`"
         )
     yield from sorted(traces, key=lambda launch: (launch.start_ns or 0, launch.source_row)) if traces else summaries
@@ -141,12 +137,11 @@ def _is_header(text: str) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where a row stands: file, line, how many rows came before it, and the table's form."""
+    """Where a row stands: file, line, and how many rows came before it."""
 
     path: Path
     line: int
     position: int
-    form: str
 
 
 def _row(
@@ -169,7 +164,7 @@ def _row(
     name = kernel_names.parse(cells["Name"])
     flags = values.pop("flags", ())
     assert isinstance(flags, tuple)
-    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{place.form}", "nsys")
+    source = Source(notes.name, table.format, "nsys")
     values |= {
         "kernel": name.function or None,
         "kernel_demangled": None if name.mangled else name.full or None,
@@ -211,19 +206,13 @@ def _counters(title: str) -> dict[str, str]:
 def _trace(cells: dict[str, str], units: dict[str, str]) -> dict[str, object]:
     values = _duration(_time(cells["Duration"], "Duration", units["Duration"]), "Duration")
     values["start_ns"] = plain(_time(cells["Start"], "Start", units["Start"]).value)
-    values["grid"] = _sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
-    values["block"] = _sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
+    values["grid"] = sizes(cells["GrdX"], cells.get("GrdY", ""), cells.get("GrdZ", ""))
+    values["block"] = sizes(cells["BlkX"], cells.get("BlkY", ""), cells.get("BlkZ", ""))
     values["gpu"], values["device"] = _device(cells.get("Device", ""))
     if cells.get("CorrId"):
         values["launch_id"] = cells["CorrId"]
     values["stream"] = integer(cells.get("Strm", ""))
     return values
-
-
-@lru_cache(maxsize=4096)
-def _sizes(x: str, y: str, z: str) -> Extent | None:
-    sizes = (integer(x), integer(y), integer(z))
-    return cast(Extent, sizes) if None not in sizes else None
 
 
 @lru_cache(maxsize=64)
@@ -248,9 +237,5 @@ def _summary(cells: dict[str, str], units: dict[str, str], notes: Notes) -> dict
     values = _duration(reading, title)
     values["flags"] = ("summary", f"{kind}_of={int(count)}")
     for key, name in (("grid", "GridXYZ"), ("block", "BlockXYZ")):
-        values[key] = _extent(cells.get(name, ""))
+        values[key] = extent(cells.get(name, ""))
     return values
-
-
-def _extent(text: str) -> Extent | None:
-    return extent(text) if text else None

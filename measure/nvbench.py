@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simfa.errors import MeasureError
-from simfa.measure.benchmark_attn import under_profiler
 from simfa.measure.csv_lines import split
 from simfa.measure.launch import Launch, Source, Stated, make_launch
+from simfa.measure.ncu_log import replayed
 from simfa.measure.opening import Line, Notes, lines
 from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
 from simfa.measure.unit_spellings import TIME, UNITS
@@ -66,7 +66,7 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     for line in lines(path, notes):
         text = line.text
         if text.startswith("==PROF=="):
-            raise under_profiler(path, line.number)
+            raise replayed(path, line.number)
         header = header_of(text) if line.whole else None
         if header is not None:
             table = header

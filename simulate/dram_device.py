@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from simfa.dram import Device, data_rate_of, load_device, load_mapping
-from simfa.hardware import Dram, HardwareSpec
+from simfa.dram import Device, Dram, data_rate_of, load_device, load_mapping
+from simfa.hardware import HardwareSpec
 from simfa.simulate import _core
 from simfa.units import ns_to_cycles
 

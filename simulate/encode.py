@@ -160,7 +160,10 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
     }
     config = _core.Config()
     for name, value in values.items():
-        setattr(config, name, value)
+        try:
+            setattr(config, name, value)
+        except TypeError as error:
+            raise SimulationError(f"{name} is {value}; expected a number of 32 bits") from error
     return config
 
 

@@ -13,8 +13,8 @@ from simfa.simulate.encode import encode_kernel, engine_config, ring_numbers
 from simfa.simulate.results import ROLE_NAMES, RunResult, Timeline, run_result
 from simfa.trace import Trace
 
-# Cycles between two looks at the clock and at Ctrl-C: a few milliseconds of host time.
-CHUNK_CYCLES = 4096
+# Ctrl-C and progress are looked at between chunks of so much host time.
+CHUNK_SECONDS = 0.02
 
 
 class Progress(NamedTuple):
@@ -51,16 +51,18 @@ def run(
         "seed": seed,
         "timeline_sms": timeline_sms,
     }
+    if max_cycles is not None:
+        options["max_cycles"] = max_cycles
     if timeline_window is not None:
         options["timeline_begin_cycle"], options["timeline_end_cycle"] = timeline_window
     core, ring_names, labels = _engine(trace, hardware, **options)
     begin = time.perf_counter()
-    finished = _advance(core, trace, max_cycles, progress)
+    _advance(core, trace, progress)
     seconds = time.perf_counter() - begin
     timeline = None
     if timeline_sms:
         timeline = Timeline.from_core(core.timeline(), trace.roles, ring_names, labels, hardware.gpu.sm_clock_hz)
-    return run_result(core.stats(), trace, hardware, seconds, partial=not finished, timeline=timeline)
+    return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=timeline)
 
 
 class IdealResult(NamedTuple):
@@ -79,7 +81,7 @@ def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: in
     core, _, _ = _engine(
         trace, hardware, ideal_latency_cycles=memory_latency_cycles, record_issues=True, threads=threads
     )
-    _advance(core, trace, None, None)
+    _advance(core, trace, None)
     issues: dict[tuple[int, int], list[tuple[int, str, int]]] = {
         (cta, role): [] for cta in range(trace.schedule.ctas) for role in range(trace.roles)
     }
@@ -99,22 +101,18 @@ def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core
         raise SimulationError(str(error)) from error
 
 
-def _advance(
-    core: _core.Engine, trace: Trace, max_cycles: int | None, progress: Callable[[Progress], None] | None
-) -> bool:
-    """Run to the end or to `max_cycles`; return whether the kernel ended."""
+def _advance(core: _core.Engine, trace: Trace, progress: Callable[[Progress], None] | None) -> None:
+    """Run to the kernel's end or to the engine's `max_cycles`."""
     tiles = sum(len(part) for part in trace.schedule.tiles)
     begin = time.perf_counter()
-    while max_cycles is None or core.now < max_cycles:
-        chunk = CHUNK_CYCLES if max_cycles is None else min(CHUNK_CYCLES, max_cycles - core.now)
+    over = False
+    while not over:
         try:
-            if core.advance(chunk):
-                return True
+            over = core.run_for(CHUNK_SECONDS)
         except RuntimeError as error:
             raise SimulationError(_name_places(str(error), trace)) from error
         if progress is not None:
             progress(Progress(core.now, core.tiles_begun, tiles, time.perf_counter() - begin))
-    return False
 
 
 def _name_places(message: str, trace: Trace) -> str:

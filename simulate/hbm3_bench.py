@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from simfa.dram import load_device
+from simfa.dram import Dram, load_device
 from simfa.errors import SimulationError
-from simfa.hardware import Dram
 from simfa.simulate import _core
 from simfa.simulate.dram_device import core_channel
 

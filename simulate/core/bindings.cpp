@@ -279,6 +279,7 @@ NB_MODULE(_core, module) {
     FIELD(ideal_latency_cycles);
     FIELD(window_cycles);
     FIELD(threads);
+    FIELD(max_cycles);
     FIELD(seed);
     FIELD(timeline_sms);
     FIELD(timeline_begin_cycle);
@@ -293,11 +294,13 @@ NB_MODULE(_core, module) {
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
         .def("advance", &Engine::advance, nb::arg("cycles"), nb::call_guard<nb::gil_scoped_release>())
+        .def("run_for", &Engine::run_for, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>())
         .def("stats", &stats_of)
         .def("issues", &issues_of)
         .def("timeline", &timeline_of)
         .def("role_end", &Engine::role_end, nb::arg("cta"), nb::arg("role"))
         .def_prop_ro("now", &Engine::now)
+        .def_prop_ro("partial", &Engine::partial)
         .def_prop_ro("window_cycles", &Engine::window_cycles)
         .def_prop_ro("tiles_begun", &Engine::tiles_begun);
     module.def("tag_lookup_seconds", &tag_lookup_seconds, nb::arg("count"), nb::arg("slices"), nb::arg("sets"),

@@ -88,6 +88,7 @@ struct Config {
     std::int32_t ideal_latency_cycles = 0;  // above 0: every line is answered after so many cycles, nothing else counts
     std::int32_t window_cycles = 0;         // 0: the longest that the latencies allow
     std::int32_t threads = 1;
+    std::int64_t max_cycles = kNever;  // the run stops there, ended or not
     std::int64_t seed = 0;
     std::int32_t timeline_sms = 0;  // record slices of the first so many SMs
     std::int64_t timeline_begin_cycle = 0;

@@ -61,7 +61,8 @@ class CudaCore {
     Cycle next() const { return next_; }
     // Cycles the server spent on the role's last finished job.
     std::int32_t served_cycles(int role) const { return jobs_[role].served_cycles; }
-    std::int64_t busy_cycles() const { return busy_cycles_; }
+    // Cycles before `end` in which the server worked.
+    std::int64_t busy_cycles(Cycle end) const { return busy_cycles_ + (size_ > 0 ? end - start_ : 0); }
 
   private:
     struct Job {

@@ -1,6 +1,7 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 
 #include "check_kernel.hpp"
@@ -70,6 +71,8 @@ Engine::Engine(const Config& config, Kernel kernel)
     const int pairs = config_.sms / 2;
     const int slices = config_.ideal_latency_cycles > 0 ? 0 : config_.slices;
     threads_ = std::min(threads_, pairs);
+    // A tile request then reaches the grid in the cycle, and so in the window, in which it is sent.
+    if (kernel_.dynamic && config_.tile_fetch_cycles < 2) threads_ = 1;
     const Cycle latency = slice_config(config_, 0).longest_message_cycles() + config_.tile_fetch_cycles;
     for (int i = 0; i < pairs; ++i) pair_boxes_.emplace_back(threads_, window_cycles_, latency);
     for (int i = 0; i < slices; ++i) slice_boxes_.emplace_back(threads_, window_cycles_, latency);
@@ -83,7 +86,8 @@ Engine::Engine(const Config& config, Kernel kernel)
         for (int i = pairs * t / threads_; i < pairs * (t + 1) / threads_; ++i)
             pairs_[i]->connect(outboxes_[t], &grid_box_[0]);
     }
-    window_start_ = config_.launch_cycles / window_cycles_ * window_cycles_;
+    window_start_ = std::min(config_.launch_cycles / window_cycles_ * window_cycles_, config_.max_cycles);
+    failures_.resize(threads_);
     for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t] { worker(t); });
 }
 
@@ -97,7 +101,7 @@ Engine::~Engine() {
 void Engine::run_units(int thread) {
     Outbox& outbox = outboxes_[thread];
     const Cycle begin = window_start_;
-    const Cycle end = begin + window_cycles_;
+    const Cycle end = window_end_;
     const int pairs = static_cast<int>(pairs_.size());
     const int slices = static_cast<int>(slices_.size());
     for (int i = pairs * thread / threads_; i < pairs * (thread + 1) / threads_; ++i)
@@ -107,47 +111,85 @@ void Engine::run_units(int thread) {
     if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_[0].open(begin), outbox);
 }
 
+// An exception of a worker thread is kept for `run_window` to throw.
+void Engine::run_share(int thread) {
+    try {
+        run_units(thread);
+    } catch (...) {
+        failures_[thread] = std::current_exception();
+    }
+}
+
 void Engine::worker(int thread) {
     for (std::int64_t seen = 0;;) {
         for (int spins = 0; epoch_.load(std::memory_order_acquire) == seen; ++spins)
             if (spins > 4096) std::this_thread::yield();
         ++seen;
         if (stop_.load(std::memory_order_acquire)) return;
-        run_units(thread);
+        run_share(thread);
         running_.fetch_sub(1, std::memory_order_acq_rel);
     }
 }
 
 void Engine::run_window() {
+    window_end_ = std::min(window_start_ + window_cycles_, config_.max_cycles);
     if (threads_ > 1) {
         running_.store(threads_ - 1, std::memory_order_relaxed);
         epoch_.fetch_add(1, std::memory_order_release);
     }
-    run_units(0);
+    run_share(0);
     if (threads_ > 1)
         for (int spins = 0; running_.load(std::memory_order_acquire) > 0; ++spins)
             if (spins > 4096) std::this_thread::yield();
-    window_start_ += window_cycles_;
+    for (const std::exception_ptr& failure : failures_)
+        if (failure) std::rethrow_exception(failure);
+    window_start_ = window_end_;
 }
 
 bool Engine::advance(Cycle cycles) {
-    const Cycle target = window_start_ + cycles;
-    for (std::int64_t windows = 0; !done_ && window_start_ < target; ++windows) {
-        run_window();
-        done_ = finished();
-        if (!done_ && windows % 256 == 0) {
-            const Cycle next = next_event();
-            if (next == kNever) throw std::runtime_error(describe_hang());
-            window_start_ = std::max(window_start_, next / window_cycles_ * window_cycles_);
-        }
+    const Cycle target = std::min(window_start_ + cycles, config_.max_cycles);
+    do step();
+    while (!over_ && window_start_ < target);
+    return over_;
+}
+
+bool Engine::run_for(double seconds) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> limit(seconds);
+    do step();
+    while (!over_ && std::chrono::steady_clock::now() - begin < limit);
+    return over_;
+}
+
+// Simulates one window and, now and then, skips those in which nothing happens.
+void Engine::step() {
+    if (over_) return;
+    if (window_start_ < config_.max_cycles) run_window();
+    ended_ = finished();
+    if (!ended_ && windows_++ % 256 == 0) {
+        const Cycle next = next_event();
+        if (next == kNever) throw std::runtime_error(describe_hang());
+        const Cycle start = std::min(next / window_cycles_ * window_cycles_, config_.max_cycles);
+        window_start_ = std::max(window_start_, start);
     }
-    if (done_)
-        for (auto& pair : pairs_) pair->close_accounts(totals().cycles);
-    return done_;
+    if (!ended_ && window_start_ < config_.max_cycles) return;
+    // Lines that replaced ones still write back, so that counts do not depend on the window in which the kernel ended.
+    while (ended_ && !drained() && window_start_ < config_.max_cycles) run_window();
+    close_accounts();
 }
 
 bool Engine::finished() const {
     return std::all_of(pairs_.begin(), pairs_.end(), [](const auto& pair) { return pair->done(); });
+}
+
+bool Engine::drained() const {
+    return std::all_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->idle(); });
+}
+
+void Engine::close_accounts() {
+    over_ = true;
+    const Cycle end = totals().cycles;
+    for (const auto& pair : pairs_) pair->close_accounts(end);
 }
 
 // First cycle from the present window on at which any unit does something or a message arrives.
@@ -181,7 +223,7 @@ Totals Engine::totals() const {
         totals.slices += slice->stats();
         totals.dram += slice->dram_stats();
     }
-    if (!done_) totals.cycles = window_start_;
+    if (!ended_) totals.cycles = window_start_;
     return totals;
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,13 +37,18 @@ class Engine {
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    // Simulates at least `cycles` more cycles unless the kernel ends; returns true when it has ended.
-    // Throws std::runtime_error when nothing can ever happen again and roles still wait.
+    // Simulates at least `cycles` more cycles unless the run is over; returns true when it is: the kernel has ended, or
+    // `max_cycles` are simulated. Throws std::runtime_error when nothing can ever happen again and roles still wait.
     bool advance(Cycle cycles);
+
+    // The same for about so many seconds of host time.
+    bool run_for(double seconds);
 
     Cycle now() const { return window_start_; }
     Cycle window_cycles() const { return window_cycles_; }
-    // Totals so far; after the kernel's end all accounts are closed.
+    // Whether the run was stopped before the kernel's end.
+    bool partial() const { return over_ && !ended_; }
+    // Totals so far; all accounts are closed when the run is over.
     Totals totals() const;
     std::vector<Issue> issues() const;
     std::vector<TimelineSlice> timeline() const;
@@ -53,10 +59,13 @@ class Engine {
 
   private:
     void run_units(int thread);
+    void run_share(int thread);
     void run_window();
+    void step();
     void worker(int thread);
     bool finished() const;
-    bool stuck() const;
+    bool drained() const;
+    void close_accounts();
     Cycle next_event() const;
     std::string describe_hang() const;
 
@@ -65,7 +74,10 @@ class Engine {
     int threads_;
     Cycle window_cycles_;
     Cycle window_start_ = 0;
-    bool done_ = false;
+    Cycle window_end_ = 0;
+    bool ended_ = false;  // the kernel
+    bool over_ = false;   // the run
+    std::int64_t windows_ = 0;
     std::vector<Mailbox> pair_boxes_;
     std::vector<Mailbox> slice_boxes_;
     std::vector<Mailbox> grid_box_;
@@ -73,6 +85,7 @@ class Engine {
     std::vector<std::unique_ptr<Slice>> slices_;
     std::unique_ptr<Grid> grid_;
     std::vector<Outbox> outboxes_;
+    std::vector<std::exception_ptr> failures_;  // by thread
     std::vector<std::thread> workers_;
     std::atomic<std::int64_t> epoch_{0};  // windows begun, for the workers
     std::atomic<int> running_{0};

@@ -48,6 +48,10 @@ class Lrc {
         return outstanding_ + static_cast<int>(held_.size()) >= limit_;
     }
 
+    // If the coalescer is full: the first cycle at which it may have room without an answer, because lines need not be
+    // held any more; kNever if only an answer can help.
+    Cycle next_expiry() const { return held_.empty() ? kNever : held_.front().until + 1; }
+
     enum class Found : std::uint8_t { none, joined, answered };
 
     // Lets `waiter` join an outstanding read of `line`; `answered`: its data is still held and goes out at once.

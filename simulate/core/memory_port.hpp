@@ -30,6 +30,9 @@ class MemoryPort {
     // True if a line of `waiter` may be requested now.
     bool ready(Cycle now) { return ideal_latency_ > 0 || !lrc_.full(now); }
 
+    // After `ready` said no: the first cycle at which it may say yes without an answer.
+    Cycle retry() const { return lrc_.next_expiry(); }
+
     // Requests one line for `waiter`.
     void request(std::uint32_t line, bool write, const Waiter& waiter, Cycle now);
 

@@ -42,17 +42,13 @@ void Sm::charge_idle_pipe(const Role& role, Cycle until) {
 
 void Sm::close_accounts(Cycle end) {
     if (!has_cta_) return;
-    for (int i = 0; i < kernel_.roles; ++i) {
-        Role& role = roles_[i];
-        const Cycle now = std::max(end, role.accounted);
-        charge(i, role.accounted, now, role.reason);
-        role.accounted = now;
-    }
+    for (int i = 0; i < kernel_.roles; ++i) account(i, end, roles_[i].reason);
+    tma_.close_accounts(end);
     if (end > tensor_core_.free_at())
         stats_.tensor_idle[static_cast<int>(Reason::tail)] += end - tensor_core_.free_at();
-    stats_.tensor_busy_cycles += tensor_core_.busy_cycles();
-    stats_.tensor_drain_cycles += tensor_core_.drain_cycles();
-    stats_.cuda_busy_cycles += cuda_core_.busy_cycles();
+    stats_.tensor_busy_cycles += tensor_core_.busy_cycles(end);
+    stats_.tensor_drain_cycles += tensor_core_.drain_cycles(end);
+    stats_.cuda_busy_cycles += cuda_core_.busy_cycles(end);
 }
 
 }  // namespace simfa

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "config.hpp"
 #include "types.hpp"
@@ -34,7 +35,8 @@ class TensorCore {
     Slice issue(bool register_a, Cycle now, std::int32_t work_cycles) {
         const Cycle start = std::max(now, free_);
         free_ = start + work_cycles;
-        ends_[issued_++ & kMask] = free_;
+        ends_[issued_ & kMask] = free_;
+        work_[issued_++ & kMask] = work_cycles;
         busy_cycles_ += work_cycles;
         return {start, free_, free_ + (register_a ? tail_rs_cycles_ : tail_ss_cycles_)};
     }
@@ -49,18 +51,30 @@ class TensorCore {
     }
 
     Cycle free_at() const { return free_; }
-    std::int64_t busy_cycles() const { return busy_cycles_; }
-    std::int64_t drain_cycles() const { return drain_cycles_total_; }
+
+    // Cycles before `end` in which the pipe worked, and in which it drained. From `end` on it does one or the other
+    // until it is free.
+    std::int64_t busy_cycles(Cycle end) const { return busy_cycles_ - busy_after(end); }
+    std::int64_t drain_cycles(Cycle end) const {
+        return drain_cycles_total_ - (std::max<Cycle>(0, free_ - end) - busy_after(end));
+    }
 
     static constexpr int kMaxWindow = 64;
 
   private:
+    std::int64_t busy_after(Cycle end) const {
+        std::int64_t cycles = 0;
+        for (int i = 0; i < kMaxWindow; ++i) cycles += std::clamp<Cycle>(ends_[i] - end, 0, work_[i]);
+        return cycles;
+    }
+
     static constexpr std::uint32_t kMask = kMaxWindow - 1;
     int window_ss_, window_rs_;
     std::int32_t tail_ss_cycles_, tail_rs_cycles_, drain_cycles_;
     Cycle free_ = 0;
     std::uint32_t issued_ = 0;
-    std::array<Cycle, kMaxWindow> ends_{};  // ends of the last WGMMAs, in order of issue
+    std::array<Cycle, kMaxWindow> ends_{};         // ends of the last WGMMAs, in order of issue
+    std::array<std::int32_t, kMaxWindow> work_{};  // and how long they take
     std::int64_t busy_cycles_ = 0;
     std::int64_t drain_cycles_total_ = 0;
 };

@@ -1,6 +1,8 @@
 #include "tma.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "memory_port.hpp"
 #include "sm.hpp"
@@ -15,6 +17,9 @@ TmaEngine::TmaEngine(const Config& config, int sm, Sm& owner, PairStats& stats)
 
 std::uint16_t TmaEngine::take_op() {
     if (free_ops_.empty()) {
+        if (ops_.size() == kMaxOps)
+            throw std::runtime_error("an SM has " + std::to_string(kMaxOps) +
+                                     " TMA operations under way; a program must wait for some before it issues more");
         ops_.emplace_back();
         return static_cast<std::uint16_t>(ops_.size() - 1);
     }
@@ -88,9 +93,11 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                 next_ = pace_cycle_;
                 return;
             }
-            if (in_flight_ >= config_.max_lines_in_flight || !port.ready(now)) {
+            const bool limited = in_flight_ >= config_.max_lines_in_flight;
+            if (limited || !port.ready(now)) {
                 blocked_ = true;
                 blocked_since_ = now;
+                if (!limited) next_ = port.retry();
                 return;
             }
             Target target = op.multicast ? Target::both : Target::own;

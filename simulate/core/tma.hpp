@@ -56,6 +56,13 @@ class TmaEngine {
         if (blocked_ && next_ > now) next_ = now;
     }
 
+    // Counts the cycles up to `end` in which a line is held back.
+    void close_accounts(Cycle end) {
+        if (!blocked_) return;
+        stats_.tma_limit_cycles += end - blocked_since_;
+        blocked_since_ = end;
+    }
+
     // First cycle at which `run` has something to do.
     Cycle next() const { return next_; }
     int in_flight() const { return in_flight_; }
@@ -63,6 +70,8 @@ class TmaEngine {
     const TmaOp& op(std::uint16_t index) const { return ops_[index]; }
 
   private:
+    static constexpr std::size_t kMaxOps = 65536;  // their numbers have 16 bits
+
     std::uint16_t front() const { return queue_[queue_head_]; }
     void pop();
     void finish(std::uint16_t index, int which, Cycle now);

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import msgspec
-
 from simfa.hardware import HardwareSpec
 from simfa.isa import (
     MNEMONICS,
@@ -246,27 +244,21 @@ class Sm:
 
     def _requests(self, thread: Thread, tensor: TensorMap, x: int, y: int) -> int:
         """Return how many lines a box of a tensor map asks for; `x` and `y` are relative to the tile's origin."""
-        origin = (*thread.coordinates[tensor.origin], 0)
-        first = [sum(pair) for pair in zip(origin, (x, y, 0, 0, 0), strict=True)]
-        return len(requests_of_rows(rows_of_box(tensor, first[: len(tensor.dims)]), self.hardware))
+        rank = len(tensor.dims)
+        origin = thread.coordinates[tensor.origin]
+        first = [sum(pair) for pair in zip((*origin, 0), (x, y, 0, 0, 0), strict=True)]
+        requests = requests_of_rows(rows_of_box(tensor, first[:rank]), self.hardware)
+        return len(requests)
 
     def _load_tensor(self, thread: Thread, step: Step, instruction: TmaTensor, cycle: int) -> None:
-        """Enter a load of one box; with `multicast` each rank loads its own rows for the whole cluster.
-
-        Hardware without multicast loads the rows of all ranks as one box in each CTA instead.
-        """
+        """Enter a load of one box; with `multicast` each rank loads its own rows for the whole cluster."""
         tensor = self.maps[instruction.map]
         y = step.value(instruction.y)
         receivers = [self]
         if instruction.multicast:
-            switch = "on" if self.hardware.lrc.multicast else "off"
-            self.count(f"TMA_TENSOR multicast, {switch}, in a cluster of {len(self.cluster)}")
-            if self.hardware.lrc.multicast:
-                y += self.rank * tensor.box[1]
-                receivers = self.cluster
-            else:
-                columns, rows, *rest = tensor.box
-                tensor = msgspec.structs.replace(tensor, box=(columns, rows * len(self.cluster), *rest))
+            self.count(f"TMA_TENSOR multicast in a cluster of {len(self.cluster)}")
+            y += self.rank * tensor.box[1]
+            receivers = self.cluster
         _, fill = self._ring_and_fill(thread, step, instruction.slot)
         complete = self._credit(receivers, instruction.slot.ring, fill, tensor.box_bytes)
         operation = Operation(self._requests(thread, tensor, instruction.x, y), complete, None)

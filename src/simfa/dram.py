@@ -11,12 +11,13 @@ import tomllib
 from collections.abc import Mapping
 from fractions import Fraction
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from simfa.errors import HardwareError
-from simfa.hardware import Status
+from simfa.spec_types import Count, Group, Nanoseconds, Status, Whole
+from simfa.spec_types import Fraction as Share
 
 FIELDS = ("column", "bank", "bank_group", "sid", "pseudo_channel", "row")
 _TIMES = (
@@ -27,6 +28,28 @@ _TIMES = (
     "refresh_interval",
 )
 _BUSES = ("activate_bus", "column_bus", "precharge_bus", "controller")
+
+
+class Dram(Group, frozen=True):
+    """Bank-level channels of `memory.model = hbm3`: standard, controller, and the path to it.
+
+    Queues count bursts of 32 bytes and are shared by the pseudo channels of a channel. The data rate follows from
+    `memory.peak_bytes_per_s`; `memory.latency_ns`, `efficiency` and `write_cost` are not used.
+    """
+
+    standard: str
+    organisation: str
+    mapping: str
+    read_queue_entries: Count
+    write_queue_entries: Count
+    opened_entries: Whole
+    drain_above: Share
+    drain_below: Share
+    row_policy: Literal["open", "closed"]
+    row_hit_cap: Whole
+    refresh: Literal["none", "all-bank", "per-bank"]
+    ecc_overhead: Share
+    path_latency_ns: Nanoseconds
 
 
 class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from simfa.hardware import HardwareSpec
 from simfa.isa import BarArrive, Instruction, Repeat
-from simfa.trace import Origin, Program, Schedule, TileKind, Trace
+from simfa.trace import Origin, Program, Schedule, TensorMap, TileKind, Trace
 from tests.oracle.chooser import Chooser, HypothesisChooser, SeededChooser, interleave, subset
 from tests.oracle.dataflow import BarrierFlow, RingFlow, barrier_chain, draw_barrier, draw_ring, fill_chains
 from tests.oracle.extras import NamedSlot, draw_bubbles, draw_extra
@@ -31,13 +31,13 @@ class Frame(NamedTuple):
 
     roles: int
     cluster: int
-    maps: list[Any]
-    prologue_maps: list[Any]
+    maps: list[TensorMap]
+    prologue_maps: list[TensorMap]
     rings: list[RingFlow]
     barriers: list[BarrierFlow]
 
 
-def seeded_case(seed: int, index: int) -> Case:
+def seeded_case(seed: int | str, index: int) -> Case:
     """Return case `index` of the endless list that belongs to a seed."""
     return draw_case(SeededChooser(f"seed {seed} case {index}"))
 
@@ -51,20 +51,16 @@ def cases(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Case:
 def draw_case(chooser: Chooser) -> Case:
     """Return a random trace that terminates, small random hardware and a memory latency."""
     hardware = draw_hardware(chooser)
-    trace = draw_trace(chooser, hardware.lrc.multicast)
-    return Case(trace, hardware, chooser.pick([1, 2, 20, 90]))
+    return Case(draw_trace(chooser), hardware, chooser.pick([1, 2, 20, 90]))
 
 
-def draw_trace(chooser: Chooser, multicast: bool) -> Trace:
-    """Return a random trace that terminates: 2-4 roles, one or several CTAs, maybe in clusters of two.
-
-    Without `multicast` in the hardware each CTA loads what it uses itself.
-    """
+def draw_trace(chooser: Chooser) -> Trace:
+    """Return a random trace that terminates: 2-4 roles, one or several CTAs, maybe in clusters of two."""
     roles = chooser.integer(2, 4)
     dynamic = chooser.chance(30)
     cluster = 2 if not dynamic and chooser.chance(40) else 1
     attention = chooser.chance(50)
-    frame = _draw_frame(chooser, roles, cluster, attention, multicast)
+    frame = _draw_frame(chooser, roles, cluster, attention)
     programs: dict[tuple[int, Body], str] = {}
     kinds: list[TileKind] = []
     pairs: list[tuple[int, ...]] = []
@@ -84,12 +80,12 @@ def draw_trace(chooser: Chooser, multicast: bool) -> Trace:
     )
 
 
-def _draw_frame(chooser: Chooser, roles: int, cluster: int, attention: bool, multicast: bool) -> Frame:
+def _draw_frame(chooser: Chooser, roles: int, cluster: int, attention: bool) -> Frame:
     # One map that any program may use, prologues and multicasts included.
     prologue_maps = [draw_map(chooser, "M0", attention=False, least_rank=2)]
     maps = prologue_maps + [draw_map(chooser, f"M{1 + i}", attention) for i in range(chooser.integer(0, 3))]
     rings = [
-        draw_ring(chooser, name, roles, cluster, maps, barrier=roles * index, leaders=multicast)
+        draw_ring(chooser, name, roles, cluster, maps, barrier=roles * index)
         for index, name in enumerate("KVQ"[: chooser.integer(1, 3)])
     ]
     first = roles * len(rings)

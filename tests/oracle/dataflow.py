@@ -45,19 +45,14 @@ class BarrierFlow(NamedTuple):
     initial: int
 
 
-def draw_ring(
-    chooser: Chooser, name: str, roles: int, cluster: int, maps: list[TensorMap], barrier: int, leaders: bool
-) -> RingFlow:
-    """Return a ring flow; barrier ids from `barrier` on, one for each role, may be used for hand-over.
-
-    With `leaders` rank 0 may load for its whole cluster.
-    """
+def draw_ring(chooser: Chooser, name: str, roles: int, cluster: int, maps: list[TensorMap], barrier: int) -> RingFlow:
+    """Return a ring flow; barrier ids from `barrier` on, one for each role, may be used for hand-over."""
     producer = chooser.integer(0, roles - 1)
     others = [role for role in range(roles) if role != producer]
     consumers = subset(chooser, others, at_least=1)
     if chooser.chance(10):
         consumers.append(producer)
-    loads = _draw_loads(chooser, producer, consumers, cluster, maps, leaders)
+    loads = _draw_loads(chooser, producer, consumers, cluster, maps)
     multicast = any(load.multicast for load in loads)
     remote = chooser.chance(20) or (multicast and cluster == 2)
     size = sum(load.size * (2 if load.multicast and not load.leader and cluster == 2 else 1) for load in loads)
@@ -76,12 +71,12 @@ def draw_ring(
 
 
 def _draw_loads(
-    chooser: Chooser, producer: int, consumers: list[int], cluster: int, maps: list[TensorMap], leaders: bool
+    chooser: Chooser, producer: int, consumers: list[int], cluster: int, maps: list[TensorMap]
 ) -> list[Load]:
     """Return the copies of each fill: none (a ring without data), or some that always add up to the same bytes."""
     if chooser.chance(10):
         return []
-    leader_only = leaders and cluster == 2 and chooser.chance(20)
+    leader_only = cluster == 2 and chooser.chance(20)
     loads = []
     for _ in range(chooser.pick([1, 1, 2])):
         # A second loader has taken the fills before, so it never runs a round ahead of the stage.

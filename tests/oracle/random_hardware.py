@@ -72,7 +72,7 @@ def draw_hardware(chooser: Chooser) -> HardwareSpec:
             wait_cycles=pick([1, 2, 6]),
             wake_cycles=pick([0, 1, 6]),
         ),
-        lrc=replace(_BASE.lrc, enabled=not chance(10), multicast=not chance(25)),
+        lrc=replace(_BASE.lrc, enabled=not chance(10), multicast=not chance(10)),
         l2=replace(_BASE.l2, line_bytes=line),
         grid=replace(
             _BASE.grid,

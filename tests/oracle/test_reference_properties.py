@@ -171,7 +171,7 @@ def test_ideal_memory_knows_no_memory_system():
     case, result = _case(0)
     hardware = msgspec.structs.replace(
         case.hardware,
-        lrc=msgspec.structs.replace(case.hardware.lrc, enabled=False, entries=1),
+        lrc=msgspec.structs.replace(case.hardware.lrc, enabled=False, multicast=False, entries=1),
         crossbar=msgspec.structs.replace(case.hardware.crossbar, far_latency_cycles=5000),
     )
     assert run_reference(case._replace(hardware=hardware)) == result

@@ -211,22 +211,11 @@ def test_multicast_bytes_may_come_before_the_other_cta_expects_them():
     assert result.ends == {(0, 0): 2, (0, 1): 27, (1, 0): 61, (1, 1): 65}
 
 
-def test_without_multicast_each_cta_loads_the_rows_of_both_ranks():
-    # As in the first multicast test, but each CTA loads both rows itself: lines at 2 and 3, answers at 22 and 23.
+def test_multicast_is_the_same_under_ideal_memory_when_the_coalescer_does_not_do_it():
+    # Without `lrc.multicast` each line is requested for each receiver, behind the SM: nothing that ideal memory knows.
     bodies = [acquire(0), load(0, multicast=True)], [await_fill(0), nothing()]
-    hardware = bare(lrc__multicast=False)
-    result = run(trace_of(*bodies, rings=(ring(size=256),), ctas=2, cluster=2), hardware)
-    assert issued(result, 1, cta=0) == issued(result, 1, cta=1) == [2, 23]
-    assert result.lines == 4
-
-
-def test_without_multicast_the_rows_of_both_ranks_are_one_box():
-    # Rows of 32 bytes: dimension 1 steps by 64 and dimension 2 by 16 bytes, so the lines of a box of two planes with
-    # four rows each are 0, 0, 1, 1, 0, 0, 1, 1: four requests. Two boxes of two rows would make 0, 0, 0, 0, 1, 1, 1, 1.
-    bodies = [acquire(0), load(0, multicast=True)], [await_fill(0), nothing()]
-    maps = (tensor_map(dims=(8, 4, 2), strides=(64, 16), box=(8, 2, 2)),)
-    result = run(trace_of(*bodies, rings=(ring(size=128),), maps=maps, ctas=2, cluster=2), bare(lrc__multicast=False))
-    assert result.lines == 2 * 4
+    trace = trace_of(*bodies, rings=(ring(size=256),), ctas=2, cluster=2)
+    assert run(trace, bare(lrc__multicast=False)) == run(trace)
 
 
 def test_multicast_in_a_cluster_of_one_loads_its_own_box_alone():

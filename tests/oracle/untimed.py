@@ -60,14 +60,11 @@ def requests(trace: Trace, hardware: HardwareSpec, rank: int, step: Executed) ->
         return _count(hardware, [list(range(first, first + instruction.bytes))])
     if isinstance(instruction, TmaTensor | TmaStore):
         tensor = next(tensor for tensor in trace.maps if tensor.name == instruction.map)
-        box, y = list(tensor.box), _value(instruction.y, step)
+        y = _value(instruction.y, step)
         if isinstance(instruction, TmaTensor) and instruction.multicast:
-            if hardware.lrc.multicast:
-                y += rank * box[1]
-            else:
-                box[1] *= trace.schedule.cluster
+            y += rank * tensor.box[1]
         place = [a + b for a, b in zip((instruction.x, y, 0, 0, 0), _origin(trace, tensor, step.tile), strict=True)]
-        return _count(hardware, list(_rows(tensor, box, place)))
+        return _count(hardware, list(_rows(tensor, place)))
     return 0
 
 
@@ -84,16 +81,16 @@ def _origin(trace: Trace, tensor: TensorMap, tile: TileBinding | None) -> tuple[
     return (0, 0, tile.head * trace.shape.heads_kv // trace.shape.heads_q, tile.batch, 0)
 
 
-def _rows(tensor: TensorMap, box: list[int], place: list[int]) -> Iterator[list[int]]:
+def _rows(tensor: TensorMap, place: list[int]) -> Iterator[list[int]]:
     """Yield the addresses of the bytes of each row of a box that lie inside the tensor."""
     rank = len(tensor.dims)
-    for offsets in product(*(range(extent) for extent in reversed(box[1:]))):
+    for offsets in product(*(range(extent) for extent in reversed(tensor.box[1:]))):
         row = [start + offset for start, offset in zip(place[1:rank], reversed(offsets), strict=True)]
         if any(coordinate >= extent for coordinate, extent in zip(row, tensor.dims[1:], strict=True)):
             continue
         address = tensor.base + sum(map(int.__mul__, row, tensor.strides))
         width = tensor.element_bytes
-        columns = [column for column in range(place[0], place[0] + box[0]) if column < tensor.dims[0]]
+        columns = [column for column in range(place[0], place[0] + tensor.box[0]) if column < tensor.dims[0]]
         yield [address + column * width + byte for column in columns for byte in range(width)]
 
 

@@ -137,7 +137,7 @@ def test_skipped_report_is_quoted(tmp_path: Path) -> None:
 
 
 def test_empty_table_is_empty_not_wrong(tmp_path: Path) -> None:
-    with pytest.raises(MeasureError, match="no whole row"):
+    with pytest.raises(MeasureError, match="has no whole row"):
         load(tmp_path, minimal(NSYS_SUMMARY))
 
 

@@ -259,8 +259,8 @@ SPOILED = [
     (
         "releases=4 empty",
         "releases=2 empty",
-        "RELEASE_STAGE K[i] remot",
-        "K[0] is released more often than the 2 times of its ring",
+        "WGMMA m=64",
+        "K[0] is read after all 2 releases of its fill",
     ),
     ("ACQUIRE_STAGE K[i]", "ACQUIRE_STAGE K[2*i]", "ACQUIRE_STAGE K[2*i]", "K[2] after 1 fills; expected K[1]"),
     (

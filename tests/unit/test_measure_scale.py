@@ -1,0 +1,70 @@
+"""Large exports in little memory: peak resident size of the whole command."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from measure_exports import (
+    CLUSTER_COLUMNS,
+    CPU_EVENT,
+    DETAILS_20,
+    FA3,
+    GEMM,
+    NSYS_BASE,
+    csv_text,
+    details_rows,
+    kernel_event,
+    kineto,
+    nsys_sqlite,
+)
+
+MIB = 1 << 20
+pytestmark = pytest.mark.slow
+
+
+def peak_mib(path: Path, *arguments: str) -> float:
+    """Run `simfa ingest`, which must succeed, and return its peak resident memory."""
+    command = [sys.executable, "-m", "simfa", "ingest", str(path), *arguments, "-o", str(path.with_suffix(".out.csv"))]
+    code = (
+        "import subprocess, resource, sys; done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL);"
+        "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True).stdout
+    status, size = answer.split()
+    assert status == "0"
+    return int(size) / (MIB if sys.platform == "darwin" else 1024)
+
+
+def test_eighty_thousand_launches_of_sqlite(tmp_path: Path) -> None:
+    launches = [{"name": FA3 if number % 2 else GEMM} for number in range(80_000)]
+    path = nsys_sqlite(tmp_path / "a.sqlite", launches, columns=(*NSYS_BASE, *CLUSTER_COLUMNS))
+    assert peak_mib(path) < 300
+
+
+def test_fifty_megabytes_of_csv(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    with path.open("w") as handle:
+        handle.write(csv_text([DETAILS_20]))
+        number = 0
+        while handle.tell() < 50 * MIB:
+            handle.write(csv_text(details_rows(ID=str(number))))
+            number += 1
+    assert peak_mib(path) < 300
+
+
+def test_kineto_memory_depends_on_what_is_kept(tmp_path: Path) -> None:
+    filler = [CPU_EVENT | {"args": {"Call stack": "x" * 400}}, kernel_event(GEMM)] * 1000
+    body = kineto(filler)
+    head, tail = body[: body.index("[\n") + 2], body[body.rindex("\n]") :]
+    middle = body[len(head) : len(body) - len(tail)]
+    peaks = []
+    for copies in (5, 25):
+        path = tmp_path / f"{copies}.json"
+        with path.open("w") as handle:
+            handle.write(head)
+            for _ in range(copies):
+                handle.write(middle + ",\n")
+            handle.write(kineto([kernel_event()], as_list=True).strip()[1:-1] + tail)
+        peaks.append(peak_mib(path, "--kernel", "FlashAttnFwd"))
+    assert peaks[1] < peaks[0] + 20
