@@ -13,7 +13,10 @@ from simfa.options import gpu_options, load_gpu, optional_shape_options
 from simfa.workload import AttentionShape
 
 # Backends of `simfa sweep`: name, and module:function of a `simfa.analytical.sweep.Backend`, imported when used.
-BACKENDS = {"analytical": "simfa.analytical.sweep_backend:evaluate"}
+BACKENDS = {
+    "analytical": "simfa.analytical.sweep_backend:evaluate",
+    "simulator": "simfa.simulator_backend:evaluate",
+}
 
 _CALL_FIELDS = ("value_dim", "window", "latent", "lse", "scale_bytes", "o_bytes")
 _KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_order", "pack_gqa", "splits", "version")
