@@ -20,10 +20,10 @@ all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measuremen
 	@cat results/logs/validate.log
 
 test: gates core-test $(VENV)/.test  ## every gate and every test
-	$(BIN)/python -m pytest -n $(JOBS) --junitxml=build/test/junit.xml
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 --junitxml=build/test/junit.xml
 
 fast: $(VENV)/.test  ## tests without those marked slow
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 gates: $(VENV)/.test  ## format, lint and types of the installed package
 	$(BIN)/ruff format --check .

@@ -22,6 +22,7 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
         "record_timeline": 1,
         "simulate_measured_case": 4,
         "validate": 1,
+        "figures": 1,
         "report": 1,
     }
 
