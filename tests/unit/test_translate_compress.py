@@ -27,7 +27,7 @@ def growing(period: int, copies: int, start: int = 0) -> list[Instruction]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(body=st.lists(PLAIN, max_size=30))
 def test_a_compressed_program_runs_the_same(body: list[Instruction]) -> None:
     assert expand(compress(body)) == tuple(body)

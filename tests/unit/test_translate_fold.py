@@ -32,7 +32,7 @@ def test_programs_are_those_of_the_whole_stream(
     shape = shape_of(head_dim)
     kernel = kernel_for(shape)
     folded, whole = (ProgramStore(shape, kernel, level, rules) for _ in range(2))
-    for blocks in (1, 2, 3, 5, 8, 9, 10, 13, 40):
+    for blocks in (1, 2, 5, 8, 9, 13, 30):
         for masked in {1, 2, min(4, blocks)}:
             codes = tuple(codes_of(tile_events(kernel, role, blocks, level)) for role in range(kernel.consumers + 1))
             folded.kind(KindStreams(codes, masked))
@@ -77,7 +77,7 @@ def test_long_streams_are_folded() -> None:
     assert fold(np.zeros(0, np.uint32), special=1) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     blocks=st.integers(8, 40),
     masked=st.integers(1, 4),

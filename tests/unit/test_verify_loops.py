@@ -55,7 +55,7 @@ def stretched(trace: Trace, chance: random.Random) -> Trace:
     return msgspec.structs.replace(trace, programs=tuple(programs))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(trace=valid_traces(), chance=st.randoms(use_true_random=False))
 def test_stretched_pipelines(trace: Trace, chance: random.Random) -> None:
     longer = stretched(trace, chance)
