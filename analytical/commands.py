@@ -1,4 +1,4 @@
-"""`simfa analytical` and `simfa sweep`."""
+"""`simfa analytical`, `simfa figures` and `simfa sweep`."""
 
 import importlib
 from pathlib import Path
@@ -113,6 +113,19 @@ def _show_point(
     others = [{"ideal": ideal_cache, "genz": genz}[name](attention, machine) for name in dict.fromkeys(baselines)]
     span = policy_span(attention, machine, kernel)
     click.echo(json_text(answer, span, others) if as_json else report_text(answer, span, others, preset))
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to fill.")
+def figures(output: Path) -> None:
+    """Draw the model's figures as SVG: L2 and DRAM traffic against length (Figures 8 and 9), and a roofline.
+
+    `simfa report --figures OUTPUT` shows them.
+    """
+    from simfa.analytical.figure_set import write_figures
+
+    for path in write_figures(output):
+        click.echo(path)
 
 
 @click.command()

@@ -139,7 +139,7 @@ DramController::Choice DramController::choose(Half*& of) {
             best = sooner;
             of = &half;
         }
-        if (half.refresh_due > best.tick) continue;
+        if (half.refresh_banks == 0 || half.refresh_due > best.tick) continue;
         const Choice refresh = refresh_of(half);
         if (refresh.before(best)) {
             best = refresh;

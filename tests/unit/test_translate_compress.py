@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from simfa import isa
 from simfa.isa import Affine, Instruction, Repeat, Slot
-from simfa.translate.compress import MAX_PERIOD, compress, expand
+from simfa.translate.compress import compress, expand
+from simfa.translate.runs import MAX_PERIOD
 
 WAITS = st.builds(
     lambda ring, index: isa.MbWait(slot=Slot(ring, Affine(index))), st.sampled_from("AB"), st.integers(0, 3)

@@ -99,5 +99,8 @@ def flags(option, values):
 
 
 def ingested():
-    """Return the table of the configured profiler exports, if there are any."""
-    return ["results/ingested.csv"] if config["exports"] else []
+    """Return the table of the configured profiler exports, and with a mapping their comparison."""
+    if config["mapping"] and not config["exports"]:
+        raise WorkflowError("config mapping: there are no exports to map; list them under exports")
+    compared = ["results/exports/summary.csv"] if config["mapping"] else []
+    return ["results/ingested.csv", *compared] if config["exports"] else []
