@@ -10,7 +10,7 @@ from simfa.options import gpu_options, load_gpu, shape_options
 from simfa.workload import AttentionShape
 
 
-def _parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
+def parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
     """Return the CTAs that a filter such as `0-3,8` names."""
     if text is None:
         return None
@@ -42,7 +42,7 @@ def _parse_faults(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
 @click.option("--kernel-version", type=click.Choice(KERNEL_VERSIONS), default="latest", show_default=True)
 @click.option("--level", type=click.IntRange(1, 2), default=2, show_default=True, help="1: Table 4; 2: all events.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of clocks, skews and faults.")
-@click.option("--ctas", callback=_parse_ctas, metavar="FILTER", help="Log some CTAs only, e.g. 0-3,8.")
+@click.option("--ctas", callback=parse_ctas, metavar="FILTER", help="Log some CTAs only, e.g. 0-3,8.")
 @click.option("--one-warp", is_flag=True, help="Log one warp of each warpgroup, not all that work.")
 @click.option(
     "--perturb",

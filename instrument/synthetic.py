@@ -63,7 +63,7 @@ def synthesize(
     """
     grid = preset.spec.gpu.sm_count
     if ctas is not None:
-        _check_filter(ctas, grid, kernel.cluster)
+        check_ctas(ctas, grid, kernel.cluster)
     limited = {
         "query blocks": kernel.query_blocks(shape),
         "key blocks": kernel.key_blocks(shape, kernel.query_blocks(shape) - 1),
@@ -91,7 +91,7 @@ def synthesize(
     return SyntheticLog(metadata, preset)
 
 
-def _check_filter(ctas: Collection[int], grid: int, cluster: int) -> None:
+def check_ctas(ctas: Collection[int], grid: int, cluster: int) -> None:
     """Refuse CTAs that do not exist, and clusters logged in part: their loads are halves of one multicast."""
     if not ctas:
         raise ShapeError("no CTA is to be logged; give at least one")

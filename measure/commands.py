@@ -1,4 +1,4 @@
-"""`simfa ingest`: profiler exports to one table of kernel launches. `simfa validate` is in `validate_commands`."""
+"""`simfa ingest`: profiler exports to one table of kernel launches."""
 
 import sys
 from pathlib import Path

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from simfa.measure.launch import MEASURED, Launch
 from simfa.measure.reader import Measurements
 from simfa.measure.selection import listing
+from simfa.tables import text_table
 
 _SHOWN_LAUNCHES = 20
 _SHOWN_REASONS = 12
@@ -34,13 +35,24 @@ def _lines(found: Measurements) -> Iterator[str]:
     yield f"rounded by the export (intervals are kept): {', '.join(rounded) or 'nothing'}"
     yield ""
     yield from _table(found.launches)
-    reasons = Counter(
-        (column, why) for launch in found.launches for column, why in launch.missing.items() if column in MEASURED
-    )
-    if reasons:
+    yield from _missing(found.launches)
+
+
+def _missing(launches: tuple[Launch, ...]) -> Iterator[str]:
+    """Yield why measured columns are empty: columns with one reason in as many launches stand in one line."""
+    # Launches alike share one dictionary of reasons.
+    shared = {id(launch.missing): launch.missing for launch in launches}
+    counts = Counter(id(launch.missing) for launch in launches)
+    reasons: Counter[tuple[str, str]] = Counter()
+    for key, missing in shared.items():
+        reasons.update({item: counts[key] for item in missing.items() if item[0] in MEASURED})
+    groups: dict[tuple[str, int], list[str]] = {}
+    for (column, why), count in sorted(reasons.items()):
+        groups.setdefault((why, count), []).append(column)
+    if groups:
         yield "missing:"
-        for (column, why), count in sorted(reasons.items())[:_SHOWN_REASONS]:
-            yield f"  {column} in {count} of {len(found.launches)}: {why}"
+    for (why, count), columns in list(groups.items())[:_SHOWN_REASONS]:
+        yield f"  in {count} of {len(launches)}: {', '.join(columns)}: {why}"
 
 
 def _counts(found: Measurements, column: str) -> str:
@@ -50,10 +62,7 @@ def _counts(found: Measurements, column: str) -> str:
 
 def _table(launches: tuple[Launch, ...]) -> Iterator[str]:
     titles = ("launch", "kernel", "grid", "duration us", "cycles", "SM MHz", "DRAM MB", "L2 MB", "L2 is", "flags")
-    rows = [titles, *(_row(launch) for launch in launches[:_SHOWN_LAUNCHES])]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(titles))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield text_table(titles, [_row(launch) for launch in launches[:_SHOWN_LAUNCHES]], right=range(3, 8))
     if len(launches) > _SHOWN_LAUNCHES:
         yield f"and {len(launches) - _SHOWN_LAUNCHES} more; --json or -o has them all"
 

@@ -37,16 +37,17 @@ _COUNTERS = "a trace has no counters; use ncu"
 
 
 class Columns(NamedTuple):
-    """Where the columns that are read stand in one table, the unit of each, and whether it lists launches."""
+    """Where the columns that are read stand in one table, the unit of each, whether it lists launches, its format."""
 
     used: tuple[tuple[str, int], ...]
     units: dict[str, str]
     width: int
     trace: bool
+    format: str
 
 
-def columns_of(titles: list[str]) -> Columns | None:
-    """Return the columns of a kernel table, `None` where the titles belong to another table.
+def columns_of(titles: list[str], form: str) -> Columns | None:
+    """Return the columns of a kernel table in `form`, `None` where the titles belong to another table.
 
     Tables of API calls and memory operations have neither grid nor instances, and are no GPU work.
     """
@@ -58,26 +59,26 @@ def columns_of(titles: list[str]) -> Columns | None:
         if name not in at:
             at[name], units[name] = position, unit
     if {"Start", "Duration", "GrdX", "BlkX", "Name"} <= at.keys():
-        return _columns(at, units, len(titles), _TRACE)
-    if {"Total Time", "Instances", "Name"} <= at.keys() and any(name in at for name in (*_MEAN, *_MEDIAN)):
-        return _columns(at, units, len(titles), _SUMMARY)
-    return None
-
-
-def _columns(at: dict[str, int], units: dict[str, str], width: int, names: tuple[str, ...]) -> Columns:
-    return Columns(tuple((name, at[name]) for name in names if name in at), units, width, names is _TRACE)
+        names: tuple[str, ...] = _TRACE
+        kind = "trace"
+    elif {"Total Time", "Instances", "Name"} <= at.keys() and any(name in at for name in (*_MEAN, *_MEDIAN)):
+        names, kind = _SUMMARY, "summary"
+    else:
+        return None
+    used = tuple((name, at[name]) for name in names if name in at)
+    return Columns(used, units, len(titles), kind == "trace", f"nsys-stats-{kind}-{form}")
 
 
 def header_of(text: str) -> Columns | None:
     """Return the columns where `text` is the CSV header of a kernel table."""
-    return columns_of(split(text) or []) if "Name" in text and "," in text else None
+    return columns_of(split(text) or [], "csv") if "Name" in text and "," in text else None
 
 
 def console_header(text: str, dashes: str) -> Columns | None:
     """Return the columns where `text` over `dashes` is the console header of a kernel table."""
     if not _DASHES.match(dashes):
         return None
-    return columns_of([text[start:end] for start, end in _spans(dashes)])
+    return columns_of([text[start:end] for start, end in _spans(dashes)], "text")
 
 
 def _spans(dashes: str) -> list[tuple[int, int | None]]:
@@ -99,26 +100,25 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     forms: set[str] = set()
     for row in rows(lines(path, notes), _ROW_START):
         text = row.text
-        if "SKIPPED" in text or "does not contain" in text:
-            skipped = skipped or f"line {row.number}: {text.strip()}"
-        if spans is not None and not text.strip():
+        if table is not None and (text.strip() if spans else _ROW_START.match(text)):
+            fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
+            found = traces if table.trace else summaries
+            launch = _row(_Place(path, row.number, len(found)), fields, row.cut, table, notes, stated)
+            if launch is not None:
+                found.append(launch)
+        elif spans:
             table = spans = None
         elif (csv := header_of(text)) is not None and not row.cut:
-            table, spans = csv, None
+            table = csv
             forms.add("csv")
         elif (console := console_header(previous, text)) is not None:
             table, spans = console, _spans(text)
             forms.add("text")
-        elif table is not None and (spans or _ROW_START.match(text)):
-            fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
-            found = traces if table.trace else summaries
-            place = _Place(path, row.number, len(found), "text" if spans else "csv")
-            launch = _row(place, fields, row.cut, table, notes, stated)
-            if launch is not None:
-                found.append(launch)
         else:
+            if "SKIPPED" in text or "does not contain" in text:
+                skipped = skipped or f"line {row.number}: {text.strip()}"
             notes.outside(row.number, text, row.whole)
-            table = None if spans or _is_header(text) else table
+            table = None if _is_header(text) else table
         previous = text
     if summaries and traces:
         notes.warn("has a launch trace and a kernel summary; the trace is taken")
@@ -137,12 +137,11 @@ def _is_header(text: str) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where a row stands: file, line, how many rows came before it, and the table's form."""
+    """Where a row stands: file, line, and how many rows came before it."""
 
     path: Path
     line: int
     position: int
-    form: str
 
 
 def _row(
@@ -165,7 +164,7 @@ def _row(
     name = kernel_names.parse(cells["Name"])
     flags = values.pop("flags", ())
     assert isinstance(flags, tuple)
-    source = Source(notes.name, f"nsys-stats-{'trace' if table.trace else 'summary'}-{place.form}", "nsys")
+    source = Source(notes.name, table.format, "nsys")
     values |= {
         "kernel": name.function or None,
         "kernel_demangled": None if name.mangled else name.full or None,

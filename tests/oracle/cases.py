@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from simfa.hardware import HardwareSpec
 from simfa.isa import BarArrive, Instruction, Repeat
-from simfa.trace import Origin, Program, Schedule, TileKind, Trace
+from simfa.trace import Origin, Program, Schedule, TensorMap, TileKind, Trace
 from tests.oracle.chooser import Chooser, HypothesisChooser, SeededChooser, interleave, subset
 from tests.oracle.dataflow import BarrierFlow, RingFlow, barrier_chain, draw_barrier, draw_ring, fill_chains
 from tests.oracle.extras import NamedSlot, draw_bubbles, draw_extra
@@ -31,13 +31,13 @@ class Frame(NamedTuple):
 
     roles: int
     cluster: int
-    maps: list[Any]
-    prologue_maps: list[Any]
+    maps: list[TensorMap]
+    prologue_maps: list[TensorMap]
     rings: list[RingFlow]
     barriers: list[BarrierFlow]
 
 
-def seeded_case(seed: int, index: int) -> Case:
+def seeded_case(seed: int | str, index: int) -> Case:
     """Return case `index` of the endless list that belongs to a seed."""
     return draw_case(SeededChooser(f"seed {seed} case {index}"))
 

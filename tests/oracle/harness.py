@@ -32,12 +32,11 @@ def run_reference(case: Case) -> ReferenceResult:
     return simulate(case.trace, case.hardware, memory_latency_cycles=case.memory_latency_cycles)
 
 
-def run_core(case: Case) -> EngineResult:
+def run_core(case: Case, threads: int = 1) -> EngineResult:
     """Run a case on the compiled core with ideal memory."""
     from simfa.simulate.engine import run_ideal
 
-    result: EngineResult = run_ideal(case.trace, case.hardware, memory_latency_cycles=case.memory_latency_cycles)
-    return result
+    return run_ideal(case.trace, case.hardware, memory_latency_cycles=case.memory_latency_cycles, threads=threads)
 
 
 def differences(expected: EngineResult, actual: EngineResult) -> list[str]:

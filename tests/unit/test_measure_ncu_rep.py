@@ -14,7 +14,7 @@ from simfa.measure.ncu_rep import MODULE
 
 MAGIC = b"NVR\x00"
 installed = pytest.mark.skipif(
-    importlib.util.find_spec(MODULE) is None, reason="ncu-report is not installed (pip install 'simfa[ncu]')"
+    importlib.util.find_spec(MODULE) is None, reason="needs ncu-report (pip install 'simfa[ncu]')"
 )
 
 

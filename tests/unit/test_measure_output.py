@@ -125,7 +125,7 @@ def test_csv_is_flat_exact_and_repeatable(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_parquet_holds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (pip install 'simfa[parquet]')")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (pip install 'simfa[parquet]')")
     path = save(tmp_path, csv_text([*raw_rows(), raw_rows(ID="1")[2]]))
     assert ingest(monkeypatch, path, "-o", tmp_path / "a.parquet") == 0
     rows = parquet.read_table(tmp_path / "a.parquet").to_pylist()
