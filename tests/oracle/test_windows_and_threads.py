@@ -54,18 +54,21 @@ def test_logs_are_there():
     assert len(LOGS) >= 9
 
 
+@pytest.mark.parametrize("memory", ["channel", "hbm3"])
 @pytest.mark.parametrize("log", [path for path in LOGS if path.stat().st_size < 100_000], ids=lambda path: path.stem)
-def test_small_logs(log):
-    trace = translate_log(open_log(log)).trace
-    assert not _check(log.name, trace, load_preset("h100-sxm").spec, FEW)["partial"]
+def test_small_logs(log, memory):
+    hardware = load_preset("h100-sxm", overrides=[f"memory.model={memory}"]).spec
+    assert not _check(log.name, translate_log(open_log(log)).trace, hardware, FEW)["partial"]
 
 
 # A preset with RemoteCopy (a window of 78), one without; a cache that does not hold K and V, so that lines go back to
-# memory; a run that is stopped.
+# memory; memory with banks; runs that are stopped.
 VARIANTS = {
     "h100": ("h100-sxm", [], {}),
     "paper": ("h800-sxm-paper", [], {}),
     "small cache": ("h100-sxm", ["l2.capacity_bytes=1638400", "l2.mshr_entries=8"], {}),
+    "hbm3": ("h100-sxm", ["memory.model=hbm3", "l2.capacity_bytes=1638400"], {}),
+    "stopped hbm3": ("h100-sxm", ["memory.model=hbm3"], {"max_cycles": 12_345}),
     "stopped": ("h100-sxm", [], {"max_cycles": 12_345}),
 }
 
@@ -77,8 +80,8 @@ def test_all_logs(log, variant):
     preset, overrides, options = VARIANTS[variant]
     hardware = load_preset(preset, overrides=overrides).spec
     found = _check(log.name, translate_log(open_log(log)).trace, hardware, ALL, **options)
-    assert found["partial"] == (variant == "stopped")
-    if variant == "small cache" and "persistent" in log.name:
+    assert found["partial"] == (variant.startswith("stopped"))
+    if variant in ("small cache", "hbm3") and "persistent" in log.name:
         assert found["dram_write_bytes"] > 0
 
 

@@ -68,7 +68,7 @@ def _reader(passes: int, blocks: int, block_bytes: int, first_byte: int) -> Body
 
 
 def multiplying_trace(ctas: int, *, groups: int, wgmmas: int, n: int) -> Trace:
-    """Return a trace in which two consumers issue `groups` groups of m64n`n`k16 each, one group ahead of their waits."""
+    """Return a trace in which two consumers issue `groups` groups of m64n`n`k16 each, a group ahead of their waits."""
     ring = Ring(name="K", stages=1, bytes=1024, releases=2)
     slot = Slot("K", Affine(0))
     producer: Body = (AcquireStage(slot=slot), TmaBulk(slot=slot, address=Affine(0), bytes=1024))
