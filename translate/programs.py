@@ -37,6 +37,7 @@ class ProgramStore:
         self._names: dict[tuple[int, Body], str] = {}
         self._kinds: dict[tuple[str, ...], int] = {}
         self._known: dict[tuple[object, ...], int] = {}
+        self._seen: dict[tuple[int, ...], tuple[KindStreams, int]] = {}  # by identity, with what keeps it valid
         self._taken: set[str] = set()
         self.programs: list[Program] = []
         self.tile_kinds: list[TileKind] = []
@@ -44,10 +45,14 @@ class ProgramStore:
 
     def kind(self, streams: KindStreams) -> int:
         """Return the index of the tile kind that `streams` lower to."""
-        key = (streams.masked, *(codes.tobytes() for codes in streams.codes))
-        if key not in self._known:
-            self._known[key] = self._new_kind(streams)
-        return self._known[key]
+        # Most tiles bring the very arrays of an earlier one, which are long: comparing them would be all the work.
+        identity = (streams.masked, *map(id, streams.codes))
+        if identity not in self._seen:
+            key = (streams.masked, *(codes.tobytes() for codes in streams.codes))
+            if key not in self._known:
+                self._known[key] = self._new_kind(streams)
+            self._seen[identity] = streams, self._known[key]
+        return self._seen[identity][1]
 
     def _new_kind(self, streams: KindStreams) -> int:
         label = f"n{count(streams.codes[PRODUCER], Event.TMA_K_ISSUE)}"

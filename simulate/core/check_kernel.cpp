@@ -49,6 +49,13 @@ void check_kernel(const Config& config, const Kernel& kernel) {
     within(config.lrc_entries, 1, 32767, "lrc.entries");
     within(config.max_lines_in_flight, 1, 16383, "tma.max_lines_in_flight");
     within(config.line_bytes, 32, 4096, "l2.line_bytes");
+    within(config.ways, 1, 1024, "l2.ways");
+    within(std::int64_t{config.slices} * config.sets * config.ways, 1, std::int64_t{1} << 27,
+           "lines in l2.capacity_bytes");
+    within(config.request_queue_entries, 1, 65536, "l2.request_queue_entries");
+    within(config.response_queue_entries, 1, 65536, "l2.response_queue_entries");
+    within(config.mshr_entries, 1, 65536, "l2.mshr_entries");
+    within(config.mshr_merges, 1, 65536, "l2.mshr_merges");
     demand(std::has_single_bit(static_cast<std::uint32_t>(config.line_bytes)), "l2.line_bytes is not a power of two");
     demand(std::has_single_bit(static_cast<std::uint32_t>(config.request_bytes)) &&
                config.request_bytes <= config.line_bytes,

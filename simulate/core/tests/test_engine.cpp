@@ -253,7 +253,11 @@ TEST(engine_refuses_what_it_has_no_room_for) {
     refuses([](Config&, Kernel& k) { k.maps = {row_map(1, std::uint64_t{1} << 36)}; }, "is out of reach");
     refuses([](Config&, Kernel& k) { k.dynamic = true, k.cluster = 2; }, "dynamic schedules with clusters of 2");
     refuses([](Config&, Kernel& k) { k.programs[0].code.pop_back(); }, "a program has no end");
-    refuses([](Config& c, Kernel&) { c.ideal_latency_cycles = 0, c.mshr_entries = 0; }, "l2.mshr_entries");
+    refuses([](Config& c, Kernel&) { c.mshr_entries = 0; }, "l2.mshr_entries is 0; expected 1 to 65536");
+    refuses([](Config& c, Kernel&) { c.ways = 2000; }, "l2.ways is 2000; expected 1 to 1024");
+    refuses([](Config& c, Kernel&) { c.sets = 1 << 24; }, "lines in l2.capacity_bytes is");
+    refuses([](Config& c, Kernel&) { c.ideal_latency_cycles = 0, c.near_latency_cycles = 1; },
+            "crossbar.near_latency_cycles");
 }
 
 }  // namespace simfa
