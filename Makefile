@@ -11,15 +11,15 @@ TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,parquet,ncu,baselines
 
 PACKAGE := $(shell find src instrument translate simulate analytical measure report data/measured \
     -type f -not -path '*/__pycache__/*' -not -name '.*')
-CPP := $(shell find simulate instrument -name '*.?pp' -o -name '*.cu' -o -name '*.cuh')
+CPP := $(shell find simulate instrument benchmarks -name '*.?pp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: all test fast gates core-test sanitize format stub results-table skips gpu-check clean
+.PHONY: all test fast gates core-test instruction-count sanitize format stub results-table skips gpu-check clean
 
 all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measurements -> results/report.html
 	$(BIN)/snakemake all
 	@cat results/logs/validate.log
 
-test: gates core-test $(VENV)/.test  ## every gate and every test
+test: gates core-test instruction-count $(VENV)/.test  ## every gate and every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 --junitxml=build/test/junit.xml
 
 fast: $(VENV)/.test  ## tests without those marked slow
@@ -36,6 +36,9 @@ core-test: $(VENV)/.test  ## C++ tests of the engine
 	$(BIN)/cmake -S . -B build/core-tests -DSIMFA_CORE_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF
 	env -u MAKEFLAGS $(BIN)/cmake --build build/core-tests --parallel $(JOBS)
 	$(BIN)/ctest --test-dir build/core-tests --output-on-failure
+
+instruction-count: core-test  ## instructions of a fixed run of the engine, against the recorded count
+	$(BIN)/python benchmarks/instruction_count.py build/core-tests/simfa_fixed_kernel
 
 sanitize: $(VENV)/.test  ## C++ tests under the sanitizers
 	env -u MAKEFLAGS CMAKE=$(abspath $(BIN)/cmake) JOBS=$(JOBS) tests/sanitize.sh
