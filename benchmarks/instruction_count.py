@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 RECORDED = Path(__file__).with_suffix(".json")
-TOLERANCE = 0.05
+TOLERANCE_PERCENT = 5
 
 
 def count(executable: Path) -> tuple[int, str]:
@@ -39,8 +39,8 @@ def verdict(instructions: int, compiler: str, recorded: Mapping[str, int]) -> tu
         return True, f"skipped: no count is recorded for {compiler} (recorded: {known}); --write records this one"
     ratio = instructions / recorded[compiler]
     text = f"{ratio:.3f} of the {recorded[compiler]:,} recorded for {compiler}"
-    if abs(ratio - 1) > TOLERANCE:
-        return False, f"{text}: more than {TOLERANCE:.0%} off; find out why, and --write if it is meant"
+    if 100 * abs(instructions - recorded[compiler]) > TOLERANCE_PERCENT * recorded[compiler]:
+        return False, f"{text}: more than {TOLERANCE_PERCENT} % off; find out why, and --write if it is meant"
     return True, text
 
 
