@@ -4,6 +4,7 @@ The only module of the project that imports a GPU library, and only inside funct
 primary context, which the kernel library's own CUDA run-time uses too.
 """
 
+import atexit
 import contextlib
 import importlib.util
 from collections.abc import Callable, Iterator
@@ -145,6 +146,7 @@ class _Pycuda:
         self._device = self._driver.Device(0)
         self._context = self._device.retain_primary_context()
         self._context.push()
+        atexit.register(self._context.pop)  # PyCUDA aborts when its context stack is not empty at exit
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         return _PycudaBuffer(self._driver, np.ascontiguousarray(array).view(np.uint8).reshape(-1))
