@@ -13,17 +13,17 @@ PACKAGE := $(shell find src instrument translate simulate analytical measure rep
     -type f -not -path '*/__pycache__/*' -not -name '.*')
 CPP := $(shell find simulate instrument -name '*.?pp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: all test fast gates core-test format stub results-table skips gpu-check clean
+.PHONY: all test fast gates core-test sanitize format stub results-table skips gpu-check clean
 
 all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measurements -> results/report.html
 	$(BIN)/snakemake all
 	@cat results/logs/validate.log
 
 test: gates core-test $(VENV)/.test  ## every gate and every test
-	$(BIN)/python -m pytest -n $(JOBS) --junitxml=build/test/junit.xml
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 --junitxml=build/test/junit.xml
 
 fast: $(VENV)/.test  ## tests without those marked slow
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 gates: $(VENV)/.test  ## format, lint and types of the installed package
 	$(BIN)/ruff format --check .
@@ -36,6 +36,9 @@ core-test: $(VENV)/.test  ## C++ tests of the engine
 	$(BIN)/cmake -S . -B build/core-tests -DSIMFA_CORE_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF
 	env -u MAKEFLAGS $(BIN)/cmake --build build/core-tests --parallel $(JOBS)
 	$(BIN)/ctest --test-dir build/core-tests --output-on-failure
+
+sanitize: $(VENV)/.test  ## C++ tests under the sanitizers
+	env -u MAKEFLAGS CMAKE=$(abspath $(BIN)/cmake) JOBS=$(JOBS) tests/sanitize.sh
 
 format: $(VENV)/.test  ## rewrite all sources in house style
 	$(BIN)/ruff format .

@@ -77,6 +77,14 @@ def genz(call: AttentionShape | Attention, gpu: str | Preset | Machine = "h100-s
     )
 
 
+def genz_installed() -> bool:
+    """Whether the release of GenZ that `genz` drives is installed; imports nothing of it."""
+    try:
+        return importlib.metadata.version("genz-llm") == GENZ_VERSION
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
 class _Genz(NamedTuple):
     """The parts of GenZ that are used."""
 

@@ -1,4 +1,4 @@
-"""`simfa analytical` and `simfa sweep`."""
+"""`simfa analytical`, `simfa figures` and `simfa sweep`."""
 
 import importlib
 from pathlib import Path
@@ -13,7 +13,10 @@ from simfa.options import gpu_options, load_gpu, optional_shape_options
 from simfa.workload import AttentionShape
 
 # Backends of `simfa sweep`: name, and module:function of a `simfa.analytical.sweep.Backend`, imported when used.
-BACKENDS = {"analytical": "simfa.analytical.sweep_backend:evaluate"}
+BACKENDS = {
+    "analytical": "simfa.analytical.sweep_backend:evaluate",
+    "simulator": "simfa.simulator_backend:evaluate",
+}
 
 _CALL_FIELDS = ("value_dim", "window", "latent", "lse", "scale_bytes", "o_bytes")
 _KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_order", "pack_gqa", "splits", "version")
@@ -110,6 +113,19 @@ def _show_point(
     others = [{"ideal": ideal_cache, "genz": genz}[name](attention, machine) for name in dict.fromkeys(baselines)]
     span = policy_span(attention, machine, kernel)
     click.echo(json_text(answer, span, others) if as_json else report_text(answer, span, others, preset))
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to fill.")
+def figures(output: Path) -> None:
+    """Draw the model's figures as SVG: L2 and DRAM traffic against length (Figures 8 and 9), and a roofline.
+
+    `simfa report --figures OUTPUT` shows them.
+    """
+    from simfa.analytical.figure_set import write_figures
+
+    for path in write_figures(output):
+        click.echo(path)
 
 
 @click.command()

@@ -15,6 +15,7 @@ import msgspec
 
 from simfa.errors import MeasureError, ShapeError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
+from simfa.measure.traffic import MeasuredTraffic
 from simfa.summary import Excluded
 from simfa.workload import AttentionShape
 
@@ -36,7 +37,8 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     """One measured launch, or mean of launches.
 
     `sm_clock_hz` is None when the source states no clock: the preset's nominal clock is simulated then. `launches` is
-    `single` (one cold launch) or `looped`. `latency_us` is kernel time in microseconds.
+    `single` (one cold launch) or `looped`. `latency_us` is kernel time in microseconds. Cases made of launches have
+    the times behind that median in `repeats_us`, median `cycles` where the clock is known, and their traffic.
     """
 
     id: str
@@ -51,6 +53,10 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     split: str = ""
     quality: str = ""
     source_url: str = ""
+    repeats_us: tuple[float, ...] = ()
+    cycles: float | None = None
+    traffic: MeasuredTraffic | None = None
+    note: str = ""
 
 
 class CaseSet(msgspec.Struct, frozen=True):

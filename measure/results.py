@@ -9,6 +9,7 @@ import msgspec
 from simfa.errors import MeasureError
 from simfa.hardware import load_preset
 from simfa.measure.cases import MeasuredCase
+from simfa.measure.traffic import ModelTraffic
 from simfa.workload import AttentionShape
 
 
@@ -28,6 +29,11 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     cycles: int
     latency_us: float
     tensor_utilization: float
+    l2_read_bytes: int
+    sm_read_bytes: int
+    lines: int
+    dram_read_bytes: int
+    dram_write_bytes: int
     log_source: str
     log_us: float | None = None
 
@@ -73,6 +79,11 @@ def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
                 "cycles": stats["cycles"],
                 "latency_us": stats["latency_us"],
                 "tensor_utilization": stats["tensor_utilization"],
+                "l2_read_bytes": stats["l2_read_bytes"],
+                "sm_read_bytes": stats["sm_read_bytes"],
+                "lines": stats["lines"],
+                "dram_read_bytes": stats["dram_read_bytes"],
+                "dram_write_bytes": stats["dram_write_bytes"],
                 "log_source": manifest["log_source"],
             },
             SimulatedRun,
@@ -97,6 +108,19 @@ def find_stats(places: Sequence[str | Path]) -> list[Path]:
     return found
 
 
+def simulated_traffic(run: SimulatedRun, preset: str) -> ModelTraffic:
+    """Return the traffic of a run on `preset` by definition: stores leave SMs as they reach L2, reads are merged."""
+    written = run.lines * load_preset(preset).spec.l2.line_bytes - run.sm_read_bytes
+    return ModelTraffic(
+        model="simulator",
+        sm_side=run.sm_read_bytes + written,
+        lts_from_sm=run.l2_read_bytes + written,
+        dram_read_bytes=run.dram_read_bytes,
+        dram_write_bytes=run.dram_write_bytes,
+        dram_total_bytes=run.dram_read_bytes + run.dram_write_bytes,
+    )
+
+
 def clock_of(case: MeasuredCase) -> float:
     """Return the SM clock in Hz to simulate a case at: the measured one, else the preset's nominal clock."""
     return case.sm_clock_hz if case.sm_clock_hz is not None else load_preset(case.preset).spec.gpu.sm_clock_hz
@@ -105,11 +129,19 @@ def clock_of(case: MeasuredCase) -> float:
 def pair(
     cases: Iterable[MeasuredCase], runs: Iterable[SimulatedRun]
 ) -> tuple[list[tuple[MeasuredCase, SimulatedRun]], list[MeasuredCase]]:
-    """Return each case with the run of its shape, preset, kernel version and clock, and the cases without one."""
+    """Return each case with the run of its shape, preset, kernel version and clock, and the cases without one.
+
+    A case with measured cycles also takes the run of the nearest other clock: cycles are compared then.
+    """
     by_key = {run.key: run for run in runs}
     pairs, missing = [], []
     for case in cases:
-        run = by_key.get((case.shape, load_preset(case.preset).name, case.kernel_version, round(clock_of(case))))
+        what = (case.shape, load_preset(case.preset).name, case.kernel_version)
+        clock = round(clock_of(case))
+        run = by_key.get((*what, clock))
+        if run is None and case.cycles is not None:
+            others = [run for key, run in by_key.items() if key[:3] == what]
+            run = min(others, key=lambda run: (abs(run.sm_clock_hz - clock), run.sm_clock_hz), default=None)
         if run is None:
             missing.append(case)
         else:

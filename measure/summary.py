@@ -2,21 +2,74 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from simfa.measure.accuracy import Comparison, summarize
 from simfa.measure.cases import CaseSet, MeasuredCase
-from simfa.measure.results import SimulatedRun
-from simfa.summary import Accuracy, CaseResult, Excluded, LogComparison, Prediction, SetResult, Summary
+from simfa.measure.interval import METHOD, error_intervals
+from simfa.measure.results import SimulatedRun, simulated_traffic
+from simfa.measure.summary_text import interval_lines, percent, traffic_lines
+from simfa.measure.traffic import ModelTraffic, compare_traffic
+from simfa.summary import (
+    Accuracy,
+    CaseResult,
+    Excluded,
+    Interval,
+    LogComparison,
+    Prediction,
+    SetResult,
+    Summary,
+    TrafficComparison,
+)
 from simfa.tables import text_table
 
 
-def set_result(case_set: CaseSet, pairs: Sequence[tuple[MeasuredCase, SimulatedRun]]) -> SetResult:
-    """Return the errors of a set from its simulated cases."""
+class _Times(NamedTuple):
+    """The two times that are compared, the measured repeats in the same unit, and how they were made."""
+
+    measured_us: float
+    simulated_us: float
+    repeats_us: tuple[float, ...]
+    compared: str
+    conversion: str
+
+
+def _times(case: MeasuredCase, run: SimulatedRun) -> _Times:
+    """Return latencies, or cycles as time at the measured clock where the simulated clock is another."""
+    clock = case.sm_clock_hz
+    if clock is None or case.cycles is None or round(clock) == round(run.sm_clock_hz):
+        compared = "cycles" if case.note else "latency"
+        return _Times(case.latency_us, run.latency_us, case.repeats_us, compared, case.note)
+    measured = case.cycles / clock * 1e6
+    conversion = (
+        f"measured {case.cycles:.0f} cycles at {clock / 1e6:.0f} MHz, simulated {run.cycles} at "
+        f"{run.sm_clock_hz / 1e6:.0f} MHz: cycles are compared, as time at {clock / 1e6:.0f} MHz; DRAM keeps its own "
+        "clock, so this holds for kernels bound by compute or L2"
+    )
+    repeats = tuple(value * measured / case.latency_us for value in case.repeats_us)
+    conversion = f"{case.note}; {conversion}" if case.note else conversion
+    return _Times(measured, run.cycles / clock * 1e6, repeats, "cycles", conversion)
+
+
+def set_result(
+    case_set: CaseSet,
+    pairs: Sequence[tuple[MeasuredCase, SimulatedRun]],
+    model: Callable[[MeasuredCase], ModelTraffic] | None = None,
+) -> SetResult:
+    """Return the errors of a set from its simulated cases; `model` gives the traffic to set beside measured traffic."""
+    times = [_times(case, run) for case, run in pairs]
     comparisons = [
-        Comparison(id=case.id, measured_us=case.latency_us, simulated_us=run.latency_us, seqlen=case.shape.seqlen_kv)
-        for case, run in pairs
+        Comparison(
+            id=case.id, measured_us=found.measured_us, simulated_us=found.simulated_us, seqlen=case.shape.seqlen_kv
+        )
+        for (case, _), found in zip(pairs, times, strict=True)
     ]
+    intervals, mape_interval = error_intervals(
+        [found.repeats_us for found in times], [found.simulated_us for found in times]
+    )
     cases = [
         CaseResult(
             id=case.id,
@@ -36,20 +89,36 @@ def set_result(case_set: CaseSet, pairs: Sequence[tuple[MeasuredCase, SimulatedR
             heads_kv=case.shape.heads_kv,
             head_dim=case.shape.head_dim,
             causal=case.shape.causal,
-            measured_us=case.latency_us,
-            simulated_us=run.latency_us,
+            measured_us=found.measured_us,
+            simulated_us=found.simulated_us,
             error=comparison.error,
             cycles=run.cycles,
             tensor_utilization=run.tensor_utilization,
             source_url=case.source_url,
+            repeats=max(1, len(case.repeats_us)),
+            error_interval=interval,
+            compared=found.compared,
+            conversion=found.conversion,
         )
-        for (case, run), comparison in zip(pairs, comparisons, strict=True)
+        for (case, run), found, comparison, interval in zip(pairs, times, comparisons, intervals, strict=True)
     ]
+    accuracy = summarize(comparisons, len(case_set.excluded))
     return SetResult(
         name=case_set.name,
-        accuracy=summarize(comparisons, len(case_set.excluded)),
+        accuracy=msgspec.structs.replace(accuracy, mape_interval=mape_interval),
         cases=cases,
         excluded=list(case_set.excluded),
+        traffic=[
+            entry
+            for case, run in pairs
+            if case.traffic is not None
+            for entry in compare_traffic(
+                case.id,
+                case.traffic,
+                [simulated_traffic(run, case.preset), *([model(case)] if model is not None else [])],
+            )
+        ],
+        interval_method=METHOD if any(interval is not None for interval in intervals) else "",
     )
 
 
@@ -94,6 +163,16 @@ def to_csv(summary: Summary) -> str:
     return buffer.getvalue()
 
 
+def traffic_csv(summary: Summary) -> str:
+    """Return measured beside modelled traffic as CSV: one line a case, quantity and model."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["set", *TrafficComparison.__struct_fields__])
+    for entry in summary.sets:
+        writer.writerows([entry.name, *msgspec.structs.astuple(found)] for found in entry.traffic)
+    return buffer.getvalue()
+
+
 def to_text(result: SetResult) -> str:
     """Return a set as the table a person reads: cases, then the summary, then what was left out and why."""
     rows = [
@@ -113,8 +192,11 @@ def to_text(result: SetResult) -> str:
     lines = [f"{result.name}: FA3 forward, measured against simulated", text_table(headers, rows, right=range(4, 8))]
     if not all(case.clock_stated for case in result.cases):
         lines.append("* clock not stated by the source: simulated at the preset's nominal clock")
+    lines += [f"{case.id}: {case.conversion}" for case in result.cases if case.conversion]
     lines += ["", accuracy_line(result.accuracy)]
+    lines += interval_lines(result)
     lines += excluded_lines(result.excluded)
+    lines += traffic_lines(result.traffic)
     return "\n".join(lines)
 
 
@@ -162,11 +244,8 @@ def accuracy_line(accuracy: Accuracy) -> str:
     )
 
 
-def percent(fraction: float) -> str:
-    """Return a signed fraction as a percentage."""
-    return f"{fraction:+.2%}"
-
-
 def _plain(value: object) -> object:
-    """Return a field for CSV: switches as 0 and 1."""
+    """Return a field for CSV: switches as 0 and 1, an interval as `low;high`."""
+    if isinstance(value, Interval):
+        return f"{value.low};{value.high}"
     return int(value) if isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""The report as one HTML file without any reference to the network: inline style, SVG and the Gantt chart's PNG."""
+"""The report as one HTML file without any reference to the network: inline style, SVG, and images as data."""
 
 import base64
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from simfa import __version__
 from simfa.errors import HardwareError, ReportError
 from simfa.hardware import Preset, load_preset, unit_of, value_at
 from simfa.report.attribution import GROUPS, causes, findings
+from simfa.report.embedded import Figure
 from simfa.report.figures import latency_chart, stacked_bar
 from simfa.report.inputs import Run
 from simfa.report.palette import GROUP_COLOURS
@@ -17,7 +18,13 @@ from simfa.summary import Summary
 FLAGGED = ("calibrated", "assumed")
 
 
-def render(summary: Summary, runs: Sequence[Run], gantt_png: bytes | None, gantt_caption: str = "") -> str:
+def render(
+    summary: Summary,
+    runs: Sequence[Run],
+    gantt_png: bytes | None,
+    gantt_caption: str = "",
+    figures: Sequence[Figure] = (),
+) -> str:
     """Return the report; raises `ReportError` when Jinja2 is missing."""
     try:
         import jinja2
@@ -32,7 +39,7 @@ def render(summary: Summary, runs: Sequence[Run], gantt_png: bytes | None, gantt
     )
     environment.filters["percent"] = lambda fraction: f"{fraction:+.2%}"
     return environment.get_template("report.html.j2").render(
-        context(summary, runs, gantt_png, gantt_caption), style=_template("style.css")
+        context(summary, runs, gantt_png, gantt_caption), figures=figures, style=_template("style.css")
     )
 
 

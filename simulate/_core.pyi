@@ -1,10 +1,21 @@
 """Cycle-level engine of Sim-FA."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy
 from numpy.typing import NDArray
 
+
+class DramChannel:
+    """A DRAM channel with banks: integers of simfa.dram and of a preset."""
+
+    def __init__(self, *, organisation: Mapping[str, int], timing: Mapping[str, int], control: Mapping[str, int], closed_rows: bool, refresh: int, segments: Sequence[tuple[str, int]], xor: Sequence[tuple[str, str, int]], ticks_numerator: int, ticks_denominator: int, line_bytes: int, path_cycles: int) -> None: ...
+
+def run_dram_bench(channel: DramChannel, bursts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], writes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict:
+    """
+    Offers bursts to one channel as fast as its queues accept; times are in half clocks.
+    """
 
 class Config:
     def __init__(self) -> None: ...
@@ -362,6 +373,13 @@ class Config:
 
     @channel_write_cost_ppm.setter
     def channel_write_cost_ppm(self, arg: int, /) -> None: ...
+
+    @property
+    def dram(self) -> DramChannel:
+        """Channels with banks, or None for channels of a fixed latency and rate."""
+
+    @dram.setter
+    def dram(self, channel: DramChannel | None) -> None: ...
 
     @property
     def launch_cycles(self) -> int: ...

@@ -15,6 +15,7 @@ from simfa.errors import SimulationError
 from simfa.hardware import CudaCore, HardwareSpec
 from simfa.isa import Affine, Bubbles, Instruction, Repeat, Slot, Wgmma
 from simfa.simulate import _core
+from simfa.simulate.dram_device import preset_channel
 from simfa.trace import Program, Trace
 from simfa.units import ns_to_cycles
 
@@ -151,6 +152,7 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
         "channel_line_cycles_denominator": line_cycles.denominator,
         "channel_latency_cycles": ns_to_cycles(hardware.memory.latency_ns, clock),
         "channel_write_cost_ppm": round(hardware.memory.write_cost * _PPM),
+        "dram": preset_channel(hardware) if hardware.memory.model == "hbm3" else None,
         "launch_cycles": ns_to_cycles(hardware.grid.launch_ns, clock),
         "tile_fetch_cycles": hardware.grid.tile_fetch_cycles,
         "tile_edge_cycles": hardware.grid.tile_edge_cycles,

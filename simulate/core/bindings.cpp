@@ -1,6 +1,7 @@
 // Python bindings of the engine; with bindings_memory.cpp the only files of the core that include Python headers.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bindings_memory.hpp"
 #include "engine.hpp"
 #include "line_hash.hpp"
 #include "tag_array.hpp"
@@ -158,6 +160,7 @@ nb::dict stats_of(const Engine& engine) {
     stats["request_queue_peak"] = slices.request_queue_peak;
     stats["response_queue_peak"] = slices.response_queue_peak;
     stats["mshr_peak"] = slices.mshr_peak;
+    add_dram_stats(stats, totals.dram);
     return stats;
 }
 
@@ -205,6 +208,7 @@ double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
 
 NB_MODULE(_core, module) {
     module.doc() = "Cycle-level engine of Sim-FA.";
+    bind_memory(module);
     nb::class_<Config> config(module, "Config");
     config.def(nb::init<>());
 #define FIELD(name) config.def_rw(#name, &Config::name)
@@ -267,6 +271,8 @@ NB_MODULE(_core, module) {
     FIELD(channel_line_cycles_denominator);
     FIELD(channel_latency_cycles);
     FIELD(channel_write_cost_ppm);
+    config.def_rw("dram", &Config::dram, nb::for_setter(nb::arg("channel").none()),
+                  "Channels with banks, or None for channels of a fixed latency and rate.");
     FIELD(launch_cycles);
     FIELD(tile_fetch_cycles);
     FIELD(tile_edge_cycles);

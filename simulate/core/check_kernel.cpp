@@ -41,6 +41,8 @@ void check_kernel(const Config& config, const Kernel& kernel) {
     within(kernel.cluster, 1, 2, "cluster size");
     within(kernel.roles, 1, kMaxRoles, "roles of a CTA");
     within(static_cast<std::int64_t>(kernel.rings.size()), 0, kMaxRings, "rings");
+    within(config.issue_width, 1, kMaxRoles, "sm.issue_width");
+    within(config.descriptor_cache_entries, 1, 4096, "tma.descriptor_cache_entries");
     within(config.wgmma_window_ss, 1, TensorCore::kMaxWindow, "tensor_core.wgmma_window_ss");
     within(config.wgmma_window_rs, 1, TensorCore::kMaxWindow, "tensor_core.wgmma_window_rs");
     within(config.lrc_max_merges, 1, kMaxLrcWaiters, "lrc.max_merges");

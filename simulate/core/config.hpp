@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "dram_channel.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -77,6 +79,7 @@ struct Config {
     std::int64_t channel_line_cycles_denominator = 1;
     std::int32_t channel_latency_cycles = 0;
     std::int32_t channel_write_cost_ppm = 1000000;
+    std::shared_ptr<const DramChannelConfig> dram;  // channels with banks instead
     // Grid
     std::int32_t launch_cycles = 0;
     std::int32_t tile_fetch_cycles = 1;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 namespace simfa {
 
@@ -21,15 +20,16 @@ void check(const DramChannelConfig& config) {
     require(config.line_bytes % config.organisation.burst_bytes == 0, "l2.line_bytes: expected whole DRAM bursts");
     const std::int32_t bursts = config.line_bytes / config.organisation.burst_bytes;
     require(bursts <= config.control.read_queue_entries && bursts <= config.control.write_queue_entries,
-            "memory queues: expected room for the bursts of a line");
-    require(config.path_cycles >= 0, "memory path latency: expected 0 cycles or more");
+            "memory.dram queue entries: expected room for the bursts of a line");
+    require(config.map != nullptr, "DRAM channel: expected an address mapping");
+    require(config.path_cycles >= 0, "memory.dram.path_latency_ns: expected 0 cycles or more");
 }
 
 }  // namespace
 
-DramChannel::DramChannel(const DramChannelConfig& config, std::shared_ptr<const AddressMap> map)
+DramChannel::DramChannel(const DramChannelConfig& config)
     : controller_((check(config), config.organisation), config.timing, config.control),
-      map_(std::move(map)),
+      map_(config.map),
       ticks_numerator_(config.ticks_numerator),
       ticks_denominator_(config.ticks_denominator),
       bursts_(config.line_bytes / config.organisation.burst_bytes),

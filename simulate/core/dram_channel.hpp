@@ -21,12 +21,13 @@ struct DramChannelConfig {
     std::int64_t ticks_denominator = 1;
     std::int32_t line_bytes = 128;
     Cycle path_cycles = 0;  // between the slice and the controller, both ways together
+    std::shared_ptr<const AddressMap> map = nullptr;
 };
 
 class DramChannel final : public MemoryChannel {
   public:
-    // Throws `std::invalid_argument` naming the value that cannot be. Channels of one kind share a map.
-    DramChannel(const DramChannelConfig& config, std::shared_ptr<const AddressMap> map);
+    // Throws `std::invalid_argument` naming the value that cannot be.
+    explicit DramChannel(const DramChannelConfig& config);
 
     Cycle earliest_read(Cycle now) const override { return earliest(false, now); }
     Cycle earliest_write(Cycle now) const override { return earliest(true, now); }
@@ -34,7 +35,7 @@ class DramChannel final : public MemoryChannel {
     void write(std::uint32_t local, Cycle now) override;
     void advance(Cycle now) override;
 
-    const DramStats& stats() const { return controller_.stats(); }
+    DramStats dram_stats() const override { return controller_.stats(); }
 
   private:
     struct Line {

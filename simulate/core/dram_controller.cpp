@@ -30,14 +30,14 @@ void check(const DramOrganisation& organisation, const DramTiming& timing, const
     require(timing.burst >= 1, "DRAM timing: a burst takes one clock or more");
     require(timing.activate_to_activate >= timing.activate_to_precharge, "DRAM timing: nRC is below nRAS");
     require(control.read_queue_entries >= 1 && control.write_queue_entries >= 1,
-            "memory queues: expected one entry or more");
-    require(control.opened_entries >= 0, "opened_entries: expected 0 or more");
+            "memory.dram queue entries: expected one entry or more");
+    require(control.opened_entries >= 0, "memory.dram.opened_entries: expected 0 or more");
     require(control.drain_below_percent >= 0 && control.drain_below_percent <= control.drain_above_percent &&
                 control.drain_above_percent <= 100,
-            "write drain: expected 0 <= lower mark <= upper mark <= 100 percent");
+            "memory.dram.drain_below and drain_above: expected 0 <= below <= above <= 1");
     require(control.ecc_overhead_ppm >= 0 && control.ecc_overhead_ppm <= kMillion,
-            "ecc_overhead: expected between 0 and 1");
-    require(control.row_hit_cap >= 0, "row_hit_cap: expected 0 or more");
+            "memory.dram.ecc_overhead: expected between 0 and 1");
+    require(control.row_hit_cap >= 0, "memory.dram.row_hit_cap: expected 0 or more");
     require(control.channel >= 0 && control.channel < control.channels,
             "DRAM channel: expected an index below the count");
     if (control.refresh == Refresh::all_bank)
@@ -47,17 +47,6 @@ void check(const DramOrganisation& organisation, const DramTiming& timing, const
 }
 
 }  // namespace
-
-DramStats& DramStats::operator+=(const DramStats& other) {
-    reads += other.reads;
-    writes += other.writes;
-    activates += other.activates;
-    refreshes += other.refreshes;
-    forwarded_reads += other.forwarded_reads;
-    absorbed_writes += other.absorbed_writes;
-    drains += other.drains;
-    return *this;
-}
 
 DramController::DramController(const DramOrganisation& organisation, const DramTiming& timing,
                                const DramControl& control)
@@ -150,7 +139,7 @@ DramController::Choice DramController::choose(Half*& of) {
             best = sooner;
             of = &half;
         }
-        if (half.refresh_due > best.tick) continue;
+        if (half.refresh_banks == 0 || half.refresh_due > best.tick) continue;
         const Choice refresh = refresh_of(half);
         if (refresh.before(best)) {
             best = refresh;

@@ -8,22 +8,10 @@
 
 #include "address_map.hpp"
 #include "dram_config.hpp"
+#include "dram_stats.hpp"
 #include "pseudo_channel.hpp"
 
 namespace simfa {
-
-struct DramStats {
-    std::int64_t reads = 0;  // bursts
-    std::int64_t writes = 0;
-    std::int64_t activates = 0;
-    std::int64_t refreshes = 0;
-    std::int64_t forwarded_reads = 0;  // found in the write queue
-    std::int64_t absorbed_writes = 0;  // to a burst that already waited to be written
-    std::int64_t drains = 0;           // changes from reading to writing
-
-    DramStats& operator+=(const DramStats& other);
-    friend bool operator==(const DramStats&, const DramStats&) = default;
-};
 
 // First ready, first come first served: on each command bus, of the commands that can go out first the one for the
 // oldest burst. A row stays open while bursts of the present direction wait for it (up to the cap). A burst for which a

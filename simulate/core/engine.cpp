@@ -45,7 +45,13 @@ SliceConfig slice_config(const Config& config, int index) {
     return slice;
 }
 
-std::unique_ptr<MemoryChannel> make_channel(const Config& config) {
+std::unique_ptr<MemoryChannel> make_channel(const Config& config, int index) {
+    if (config.dram != nullptr) {
+        DramChannelConfig dram = *config.dram;
+        dram.control.channel = index;
+        dram.control.channels = config.slices;
+        return std::make_unique<DramChannel>(dram);
+    }
     SimpleChannelConfig channel;
     channel.latency_cycles = config.channel_latency_cycles;
     channel.line_cycles_numerator = config.channel_line_cycles_numerator;
@@ -73,7 +79,7 @@ Engine::Engine(const Config& config, Kernel kernel)
     grid_box_.emplace_back(threads_, window_cycles_, config_.tile_fetch_cycles);
     for (int i = 0; i < pairs; ++i) pairs_.push_back(std::make_unique<Pair>(config_, kernel_, i, pairs));
     for (int i = 0; i < slices; ++i)
-        slices_.push_back(std::make_unique<Slice>(slice_config(config_, i), make_channel(config_)));
+        slices_.push_back(std::make_unique<Slice>(slice_config(config_, i), make_channel(config_, i)));
     grid_ = std::make_unique<Grid>(config_, kernel_);
     for (int t = 0; t < threads_; ++t) {
         outboxes_.push_back({pair_boxes_, slice_boxes_, t});
@@ -213,7 +219,10 @@ Totals Engine::totals() const {
         totals.cycles = std::max(totals.cycles, pair->end_cycle());
         for (int i = 0; i < 2; ++i) totals.sms_used += pair->sm(i).has_cta();
     }
-    for (const auto& slice : slices_) totals.slices += slice->stats();
+    for (const auto& slice : slices_) {
+        totals.slices += slice->stats();
+        totals.dram += slice->dram_stats();
+    }
     if (!ended_) totals.cycles = window_start_;
     return totals;
 }

@@ -24,6 +24,7 @@ namespace simfa {
 struct Totals {
     PairStats pairs;
     SliceStats slices;
+    DramStats dram;
     Cycle cycles = 0;
     std::int64_t sms_used = 0;
 };

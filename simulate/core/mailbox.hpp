@@ -20,15 +20,16 @@ class alignas(64) Mailbox {
     Mailbox(int threads, Cycle window_cycles, Cycle latency_cycles);
 
     // Files `message` under the window of `arrival` and sets its offset. Throws `std::logic_error` if the arrival lies
-    // further ahead than the latency given at construction.
-    void post(int thread, Cycle arrival, const Message& message) {
+    // further ahead than the latency given at construction. The result may be changed until the next post.
+    Message& post(int thread, Cycle arrival, const Message& message) {
         const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(arrival));
         Box& box = boxes_[ring_.remainder(window) * threads_ + static_cast<std::size_t>(thread)];
         if (box.window != static_cast<std::uint32_t>(window) || box.room == 0) make_room(box, window);
-        *box.next = message;
-        box.next->offset = static_cast<std::uint32_t>(static_cast<std::uint64_t>(arrival) - window * window_.divisor());
-        ++box.next;
+        Message& filed = *box.next++;
         --box.room;
+        filed = message;
+        filed.offset = static_cast<std::uint32_t>(static_cast<std::uint64_t>(arrival) - window * window_.divisor());
+        return filed;
     }
 
     // Returns all messages that arrive in the window starting at `window_start`, in the order of (cycle, pairs before
@@ -71,8 +72,12 @@ struct Outbox {
     std::span<Mailbox> slices;
     int thread = 0;
 
-    void to_pair(int pair, Cycle arrival, const Message& message) { pairs[pair].post(thread, arrival, message); }
-    void to_slice(int slice, Cycle arrival, const Message& message) { slices[slice].post(thread, arrival, message); }
+    Message& to_pair(int pair, Cycle arrival, const Message& message) const {
+        return pairs[pair].post(thread, arrival, message);
+    }
+    Message& to_slice(int slice, Cycle arrival, const Message& message) const {
+        return slices[slice].post(thread, arrival, message);
+    }
 };
 
 }  // namespace simfa

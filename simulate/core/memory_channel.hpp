@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dram_stats.hpp"
 #include "ring_buffer.hpp"
 #include "types.hpp"
 
@@ -28,6 +29,9 @@ class MemoryChannel {
 
     // Does all work that is due up to and including `now`.
     virtual void advance(Cycle now) = 0;
+
+    // Counts of a channel with banks; zeros for one without.
+    virtual DramStats dram_stats() const { return {}; }
 
     // The next cycle at which `advance` does something or a read is complete; `kNever` if there is nothing to do.
     Cycle next_event() const {

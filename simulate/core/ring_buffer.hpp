@@ -20,9 +20,12 @@ class RingBuffer {
     T& operator[](std::size_t index) { return items_[(head_ + index) & mask_]; }
     const T& operator[](std::size_t index) const { return items_[(head_ + index) & mask_]; }
 
-    void push(const T& item) {
+    void push(const T& item) { push() = item; }
+
+    // Appends an element with whatever value its place holds, to be filled in there.
+    T& push() {
         if (size_ == capacity_) grow();
-        items_[(head_ + size_++) & mask_] = item;
+        return items_[(head_ + size_++) & mask_];
     }
 
     // An empty queue starts anew at the first place, so that a short one stays in few cache lines.

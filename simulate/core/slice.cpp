@@ -95,21 +95,27 @@ void Slice::respond(const SliceRequest& request, Cycle now) {
     port_free_ = departure + config_.service_interval_cycles;
     stats_.response_queue_cycles += departure - now;
     response_wait_peak_ = std::max(response_wait_peak_, departure - now);
-    responses_.push({departure, request.message});
+    Response& response = responses_.push();
+    response.departure = departure;
+    response.message = request.message;
 }
 
+// The request goes back as the answer, changed where it lies: building it elsewhere first would cost more than the
+// rest.
 void Slice::send(const Response& response, Outbox& out) {
-    Message message = response.message;
-    message.source = static_cast<std::uint16_t>(config_.index);
-    if (message.kind == hop_request) {
-        message.kind = hop_response;
-        out.to_slice(response.message.source, response.departure + config_.hop_response_cycles(), message);
+    const Message& request = response.message;
+    const auto index = static_cast<std::uint16_t>(config_.index);
+    if (request.kind == hop_request) {
+        Message& answer = out.to_slice(request.source, response.departure + config_.hop_response_cycles(), request);
+        answer.source = index;
+        answer.kind = hop_response;
         return;
     }
-    message.kind = message.kind == write_request ? write_ack : read_response;
     ++stats_.responses;
-    const int pair = response.message.source;
-    out.to_pair(pair, response.departure + response_cycles_[side_of(pair, config_.pairs)], message);
+    const int side = side_of(request.source, config_.pairs);
+    Message& answer = out.to_pair(request.source, response.departure + response_cycles_[side], request);
+    answer.source = index;
+    answer.kind = request.kind == write_request ? write_ack : read_response;
 }
 
 // Request i enters the request queue when request i - (entries) leaves it. Its arrival makes `peak` + 1 requests wait
@@ -197,13 +203,12 @@ void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
                                    " was sent to slice " + std::to_string(config_.index));
         const auto set = static_cast<std::uint32_t>(sets_.remainder(place.local));
         tags_.prefetch(set);
-        const SliceRequest request{window_start + message.offset, message, set};
-        if (message.kind == hop_response || message.kind == hop_invalidate) {
-            hops_.push(request);
-            next_internal_ = std::min(next_internal_, request.arrival);
-        } else {
-            requests_.push(request);
-        }
+        const bool hop = message.kind == hop_response || message.kind == hop_invalidate;
+        SliceRequest& request = hop ? hops_.push() : requests_.push();
+        request.arrival = window_start + message.offset;
+        request.message = message;
+        request.set = set;
+        if (hop) next_internal_ = std::min(next_internal_, request.arrival);
     }
 }
 

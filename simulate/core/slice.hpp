@@ -115,6 +115,7 @@ class Slice {
     bool idle() const { return next_event() == kNever; }
 
     SliceStats stats() const;
+    DramStats dram_stats() const { return channel_->dram_stats(); }
 
   private:
     // Something that waits for the response queue ahead of requests: an MSHR entry whose line has come, or (entry -1)

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("simfa.predict_cli", "Simulate one attention shape in memory: synth, translate, simulate."),
     "microbench": ("simfa.simulate.microbench_commands", "Small programs on the engine against known curves."),
     "analytical": ("simfa.analytical.commands", "Traffic, intensity and latency bounds in closed form."),
+    "figures": ("simfa.analytical.commands", "Draw the analytical model's traffic and roofline figures as SVG."),
     "sweep": ("simfa.analytical.commands", "Grids over hardware, kernel and workload, with a Pareto front."),
     "ingest": ("simfa.measure.commands", "Read Nsight and PyTorch profiler exports into one table."),
     "validate": ("simfa.validate_cli", "Compare simulation and model with measurements, case by case."),

@@ -16,21 +16,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from simfa.dram import Dram
 from simfa.errors import HardwareError
-
-Status = Literal["paper", "datasheet", "microbenchmark", "calibrated", "assumed"]
-Count = Annotated[int, Meta(ge=1)]
-Cycles = Annotated[int, Meta(ge=0)]
-Nanoseconds = Annotated[float, Meta(ge=0)]
-Rate = Annotated[float, Meta(gt=0)]
-Fraction = Annotated[float, Meta(ge=0, le=1)]
+from simfa.spec_types import Count, Cycles, Fraction, Group, Nanoseconds, Rate, Status
 
 
-class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the preset's groups: frozen, and strict about names."""
-
-
-class Gpu(_Group, frozen=True):
+class Gpu(Group, frozen=True):
     """The chip as a whole."""
 
     name: str
@@ -39,7 +30,7 @@ class Gpu(_Group, frozen=True):
     compute_capability: str
 
 
-class Sm(_Group, frozen=True):
+class Sm(Group, frozen=True):
     """SM frontend (Algorithm 1)."""
 
     issue_width: Count
@@ -48,7 +39,7 @@ class Sm(_Group, frozen=True):
     registers: Count
 
 
-class TensorCore(_Group, frozen=True):
+class TensorCore(Group, frozen=True):
     """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles."""
 
     flop_per_cycle: Count
@@ -61,7 +52,7 @@ class TensorCore(_Group, frozen=True):
     group_drain_cycles: Cycles
 
 
-class CudaCore(_Group, frozen=True):
+class CudaCore(Group, frozen=True):
     """CUDA-core work of a warpgroup, priced from operation counts; a rate of 0 means the operation is hidden."""
 
     sharing: Literal["shared", "private"]
@@ -78,7 +69,7 @@ class CudaCore(_Group, frozen=True):
     register_pressure: Fraction
 
 
-class Tma(_Group, frozen=True):
+class Tma(Group, frozen=True):
     """TMA engine of one SM (Figure 2)."""
 
     level: Annotated[int, Meta(ge=0, le=1)]
@@ -95,7 +86,7 @@ class Tma(_Group, frozen=True):
     store_read_cycles: Cycles
 
 
-class Mbarrier(_Group, frozen=True):
+class Mbarrier(Group, frozen=True):
     """Shared-memory barriers of the TMA pipelines."""
 
     arrive_cycles: Cycles
@@ -104,7 +95,7 @@ class Mbarrier(_Group, frozen=True):
     wake_cycles: Cycles
 
 
-class NamedBarrier(_Group, frozen=True):
+class NamedBarrier(Group, frozen=True):
     """Hardware named barriers (bar.sync, bar.arrive)."""
 
     arrive_cycles: Cycles
@@ -112,7 +103,7 @@ class NamedBarrier(_Group, frozen=True):
     wake_cycles: Cycles
 
 
-class Lrc(_Group, frozen=True):
+class Lrc(Group, frozen=True):
     """L2 request coalescer of an SM pair."""
 
     enabled: bool
@@ -122,7 +113,7 @@ class Lrc(_Group, frozen=True):
     hold_cycles: Cycles
 
 
-class Crossbar(_Group, frozen=True):
+class Crossbar(Group, frozen=True):
     """Path between SM pairs and L2 slices; latencies are whole L2 hit round trips of a plain load."""
 
     near_latency_cycles: Count
@@ -130,7 +121,7 @@ class Crossbar(_Group, frozen=True):
     sm_port_bytes_per_cycle: Count
 
 
-class RemoteCopy(_Group, frozen=True):
+class RemoteCopy(Group, frozen=True):
     """Shadow copies of far lines in the near partition."""
 
     enabled: bool
@@ -138,7 +129,7 @@ class RemoteCopy(_Group, frozen=True):
     occupancy_threshold: Fraction
 
 
-class L2(_Group, frozen=True):
+class L2(Group, frozen=True):
     """All L2 slices together, and the queues of one."""
 
     capacity_bytes: Count
@@ -154,7 +145,7 @@ class L2(_Group, frozen=True):
     remote_copy: RemoteCopy
 
 
-class Memory(_Group, frozen=True):
+class Memory(Group, frozen=True):
     """Device memory behind the slices: one channel a slice."""
 
     model: Literal["channel", "hbm3"]
@@ -162,9 +153,10 @@ class Memory(_Group, frozen=True):
     efficiency: Annotated[float, Meta(gt=0, le=1)]
     latency_ns: Nanoseconds
     write_cost: Rate
+    dram: Dram
 
 
-class Grid(_Group, frozen=True):
+class Grid(Group, frozen=True):
     """Kernel launch and tile dispatch."""
 
     launch_ns: Nanoseconds
@@ -172,7 +164,7 @@ class Grid(_Group, frozen=True):
     tile_edge_cycles: Cycles
 
 
-class Analytical(_Group, frozen=True):
+class Analytical(Group, frozen=True):
     """Closed-form model: the kernel it assumes, and the share of L2 that holds reusable K/V under each policy."""
 
     kernel: Literal["fa3", "cutile"]
@@ -180,7 +172,7 @@ class Analytical(_Group, frozen=True):
     effective_l2_fraction: Annotated[float, Meta(gt=0, le=1)]
 
 
-class HardwareSpec(_Group, frozen=True):
+class HardwareSpec(Group, frozen=True):
     """One GPU: every value the simulator and the analytical model need, in the units of the field names."""
 
     gpu: Gpu

@@ -3,7 +3,16 @@
 Errors are fractions; signs are simulated minus measured.
 """
 
+from typing import NamedTuple
+
 import msgspec
+
+
+class Interval(NamedTuple):
+    """A confidence interval; `interval_method` of the set says which."""
+
+    low: float
+    high: float
 
 
 class Excluded(msgspec.Struct, frozen=True):
@@ -19,7 +28,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     `mape` and `max_ape` are the mean and the largest APE, `bias` the mean signed error. `length_trend` is the slope of
     ln(simulated / measured) against ln(sequence length): 0 when the model grows with length as hardware does.
     `scale` is the geometric mean of measured / simulated and `mape_scaled` the MAPE left after multiplying by it: what
-    one free factor, such as an unknown clock, would explain.
+    one free factor, such as an unknown clock, would explain. `mape_interval` holds where every case has repeats.
     """
 
     used: int
@@ -30,10 +39,15 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     length_trend: float | None
     scale: float | None
     mape_scaled: float | None
+    mape_interval: Interval | None = None
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1."""
+    """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1.
+
+    `measured_us` is the median of `repeats` launches. `compared` is `latency`, or `cycles` where clocks differ: both
+    times are then SM cycles at the measured clock, and `conversion` says how they were made.
+    """
 
     id: str
     source_id: str
@@ -58,6 +72,27 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     cycles: int
     tensor_utilization: float
     source_url: str
+    repeats: int = 1
+    error_interval: Interval | None = None
+    compared: str = "latency"
+    conversion: str = ""
+
+
+class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured quantity of traffic beside one model (`simulator` or `analytical`).
+
+    `definition` says what `l2_bytes` counts (`sm_side`, `lts_from_sm`, `lts_all`), or is `dram`. `error` is the signed
+    fraction modelled / measured - 1. What is not compared has neither, and its reason in `not_compared`.
+    """
+
+    id: str
+    model: str
+    quantity: str
+    definition: str
+    measured_bytes: float | None
+    modelled_bytes: int | None
+    error: float | None
+    not_compared: str
 
 
 class SetResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +102,8 @@ class SetResult(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: Accuracy
     cases: list[CaseResult]
     excluded: list[Excluded]
+    traffic: list[TrafficComparison] = []
+    interval_method: str = ""
 
 
 class LogComparison(msgspec.Struct, frozen=True, kw_only=True):

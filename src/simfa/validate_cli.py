@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simfa import __version__
-from simfa.errors import MeasureError
+from simfa.errors import AnalyticalError, MeasureError
 from simfa.files import atomic_write, json_bytes, write_json, write_manifest
 
 if TYPE_CHECKING:
     from simfa.measure.cases import CaseSet, MeasuredCase
     from simfa.measure.results import SimulatedRun
+    from simfa.measure.traffic import ModelTraffic
     from simfa.summary import Summary
 
 Simulator = Callable[["MeasuredCase"], dict[str, Any]]
@@ -24,8 +25,14 @@ Simulator = Callable[["MeasuredCase"], dict[str, Any]]
 @click.command()
 @click.option("--set", "names", multiple=True, help="Bundled set: ncu-1500, calib, valid, h20, s01 ... (repeatable).")
 @click.option(
-    "--measured", "tables", multiple=True, type=click.Path(exists=True), help="Your own table of measurements (CSV)."
+    "--measured",
+    "tables",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Your own table of latencies, or what ingest wrote (CSV).",
 )
+@click.option("--mapping", type=click.Path(exists=True), help="TOML: which ingested launches computed which shape.")
+@click.option("--allow-mixed", is_flag=True, help="One table for all tools and clock or cache policies of launches.")
 @click.option("--gpu", help="Simulate every case on this preset instead of the one its GPU is mapped to.")
 @click.option("--case", "only", multiple=True, metavar="ID", help="Only this case (repeatable).")
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases; they are listed as excluded.")
@@ -44,6 +51,8 @@ Simulator = Callable[["MeasuredCase"], dict[str, Any]]
 def validate(
     names: tuple[str, ...],
     tables: tuple[str, ...],
+    mapping: str | None,
+    allow_mixed: bool,
     gpu: str | None,
     only: tuple[str, ...],
     max_seqlen: int | None,
@@ -57,21 +66,61 @@ def validate(
     """Compare simulation with measurements, case by case: errors, MAPE, maximum, bias, trend with length.
 
     Each case is simulated at the SM clock and with the kernel version it was measured with. Without --set and
-    --measured the set is ncu-1500.
+    --measured the set is ncu-1500. Launches that `simfa ingest -o` wrote need --mapping or shape columns
+    (docs/ingest.md); each tool and clock or cache policy is a table of its own.
     """
     if folders and stats:
         raise click.UsageError("--stats writes what is simulated here; with --results nothing is")
-    from simfa.measure.cases import load_set, load_table
+    from simfa.measure.cases import load_set
 
-    sets = [load_set(name) for name in names] + [load_table(path) for path in tables]
+    sets = [load_set(name) for name in names] + load_tables(tables, mapping, gpu, allow_mixed=allow_mixed)
     sets = [narrow(entry, gpu, only, max_seqlen) for entry in sets or [load_set("ncu-1500")]]
     unknown = set(only) - {case.id for entry in sets for case in entry.cases}
     if unknown:
         raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
     summary = join(sets, folders) if folders else simulate(sets, simulator(threads, quiet=quiet), stats)
     if output is not None:
-        write(summary, Path(output), tables)
+        write(summary, Path(output), [*tables, *([mapping] if mapping else [])])
     report(summary, as_json)
+
+
+def load_tables(tables: Sequence[str], mapping: str | None, gpu: str | None, *, allow_mixed: bool) -> list[CaseSet]:
+    """Return the sets of latency tables, one each, then those of all launch tables together."""
+    from simfa.measure.cases import load_table
+    from simfa.measure.launch_cases import launch_sets
+    from simfa.measure.launch_rows import is_launch_table
+
+    launches = [path for path in tables if is_launch_table(path)]
+    if not launches and (mapping is not None or allow_mixed):
+        raise click.UsageError(
+            "--mapping and --allow-mixed are for launches: give --measured what simfa ingest -o wrote"
+        )
+    sets = [load_table(path) for path in tables if path not in launches]
+    return sets + (launch_sets(launches, mapping, preset=gpu, allow_mixed=allow_mixed) if launches else [])
+
+
+def analytical_traffic(case: MeasuredCase) -> ModelTraffic:
+    """Return the closed forms' traffic of a case, by definition, or the reason why there is none."""
+    from simfa.analytical.attention import Attention
+    from simfa.analytical.machine import resolve
+    from simfa.analytical.model import traffic
+    from simfa.measure.traffic import ModelTraffic, without
+
+    try:
+        machine = resolve(case.preset)
+        attention = Attention.of(case.shape)
+        found = traffic(attention, machine, kernel=machine.default_kernel(attention, version=case.kernel_version))
+    except AnalyticalError as error:
+        return without("analytical", str(error))
+    written = "the closed forms write all of O to DRAM; counters miss what stays in L2 at the kernel's end"
+    return ModelTraffic(
+        model="analytical",
+        sm_side=found.l2_bytes,
+        lts_from_sm="the closed forms know multicast, not the merging of requests that lts_from_sm has behind it",
+        dram_read_bytes=found.dram_read_bytes,
+        dram_write_bytes=written,
+        dram_total_bytes=written,
+    )
 
 
 def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int | None) -> CaseSet:
@@ -130,7 +179,7 @@ def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: st
                     make_folder(Path(stats_folder) / case.id)
                     write_json(Path(stats_folder) / case.id / "stats.json", stats)
             pairs.append((case, done[key]))
-        results.append(set_result(entry, pairs))
+        results.append(set_result(entry, pairs, analytical_traffic))
     return Summary(tool_version=__version__, sets=results)
 
 
@@ -153,7 +202,7 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
                 "expected a stats.json with the case's shape, preset, kernel version and SM clock"
             )
         used |= {run.key for _, run in pairs}
-        results.append(set_result(entry, pairs))
+        results.append(set_result(entry, pairs, analytical_traffic))
     logs = [found for run in runs if (found := log_comparison(run)) is not None]
     others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
     return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
@@ -168,10 +217,13 @@ def make_folder(folder: Path) -> None:
 
 
 def write(summary: Summary, folder: Path, tables: Sequence[str]) -> None:
-    """Write `summary.csv` and `summary.json` with their manifest."""
-    from simfa.measure.summary import to_csv
+    """Write `summary.csv` and `summary.json` with their manifest, and `traffic.csv` where traffic was measured."""
+    from simfa.measure.summary import to_csv, traffic_csv
 
     make_folder(folder)
+    if any(entry.traffic for entry in summary.sets):
+        with atomic_write(folder / "traffic.csv") as handle:
+            handle.write(traffic_csv(summary))
     with atomic_write(folder / "summary.csv") as handle:
         handle.write(to_csv(summary))
     write_json(folder / "summary.json", summary)

@@ -23,6 +23,7 @@ from simfa.cli import simfa
 from simfa.hardware import load_preset
 from simfa.workload import model_shape
 from tests.unit.analytical_cases import ROOT, counter, group, plain_kernel, readings, reuse, shape_of
+from tests.unit.third_opinion import CASES, MERGING, opinions
 
 PAGE = ROOT / "docs/analytical.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -39,6 +40,10 @@ def rows_after(marker: str) -> Rows:
 
 def gigabytes(count: float) -> str:
     return f"{count / 1e9:.2f}"
+
+
+def megabytes(count: float) -> str:
+    return f"{count / 1e6:.2f}"
 
 
 def full_mask() -> Rows:
@@ -133,12 +138,28 @@ def sweep() -> Rows:
     return rows
 
 
+def third_opinion() -> Rows:
+    rows = []
+    for case in CASES:
+        found = opinions(case)
+        shape = f"D {case.head_dim}, {case.heads[0]}/{case.heads[1]} heads, {case.seqlen} tokens"
+        capacity, simulated = found.capacity.effective_l2_bytes, found.run.dram_read_bytes
+        difference = f"{simulated / found.capacity.dram_read_bytes - 1:+.1%}"
+        reads = [found.run.l2_read_bytes, found.model_l2_read_bytes, simulated, found.capacity.dram_read_bytes]
+        writes = [found.run.dram_write_bytes, found.model_write_bytes]
+        edge = ", at the edge" if case.edge else ""
+        cells = [case.part, shape, str(capacity // 1024), found.capacity.regime + edge]
+        rows.append([*cells, *map(megabytes, reads), difference, *map(megabytes, writes)])
+    return rows
+
+
 TABLES: dict[str, Callable[[], Rows]] = {
     "full mask": full_mask,
     "causal": causal,
     "bounds": bounds,
     "counters": counters,
     "sweep": sweep,
+    "simulator": third_opinion,
 }
 
 
@@ -197,3 +218,6 @@ def test_prose_figures() -> None:
     assert f"reads {over:.0%} more than measured".replace("%", " %") in TEXT
     at_64k = traffic(model_shape("llama3.1-405b", 65536), "gb10", "paper")
     assert f"{at_64k.dram_ideal_bytes / 1e9:.2f} GB where {at_64k.dram_bytes / 1e9:.2f} GB move" in TEXT
+    merging = opinions(MERGING)
+    fewer = 1 - merging.run.l2_read_bytes / merging.model_l2_read_bytes
+    assert f"merges {fewer:.0%} of the requests".replace("%", " %") in TEXT

@@ -22,6 +22,7 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
         "record_timeline": 1,
         "simulate_measured_case": 4,
         "validate": 1,
+        "figures": 1,
         "report": 1,
     }
 
@@ -43,7 +44,7 @@ def test_slurm_profile_plans_the_same_jobs(snakemake, root_folder) -> None:
 
 def test_capture_on_a_gpu_is_refused_at_parse_time_without_one(snakemake) -> None:
     done = snakemake("--dry-run", "--config", "capture=gpu")
-    missing = examine().capture_missing or ["FlashAttention-3 sources (config fa3_source)"]
+    missing = examine().capture_missing or ["FlashAttention-3 sources"]
     assert done.returncode == 1
     assert f"config capture is 'gpu' but this machine lacks {missing[0]}" in done.stdout
     assert planned(done.stdout) == {}
@@ -60,6 +61,21 @@ def test_exports_are_ingested(snakemake, tmp_path) -> None:
     done = snakemake("--dry-run", "--config", "exports=['ncu.csv']")
     assert done.returncode == 0, done.stdout
     assert planned(done.stdout)["ingest"] == 1
+
+
+def test_exports_with_a_mapping_are_validated_too(snakemake, tmp_path) -> None:
+    (tmp_path / "ncu.csv").touch()
+    (tmp_path / "cases.toml").touch()
+    done = snakemake("--dry-run", "--printshellcmds", "--config", "exports=['ncu.csv']", "mapping=cases.toml")
+    assert done.returncode == 0, done.stdout
+    assert (planned(done.stdout)["ingest"], planned(done.stdout)["validate_exports"]) == (1, 1)
+    assert "validate --measured results/ingested.csv --mapping cases.toml" in done.stdout
+
+
+def test_mapping_without_exports_is_refused(snakemake) -> None:
+    done = snakemake("--dry-run", "--config", "mapping=cases.toml")
+    assert done.returncode == 1
+    assert "config mapping: there are no exports to map" in done.stdout
 
 
 def test_unknown_set_and_unknown_key_are_named(snakemake) -> None:

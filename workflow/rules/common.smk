@@ -52,9 +52,10 @@ def capture_problem():
     )
     if done.returncode:
         return f"`simfa doctor` fails: {done.stderr.strip() or done.stdout.strip()}"
-    missing = json.loads(done.stdout)["capture_missing"]
-    if not config["fa3_source"]:
-        missing.append("FlashAttention-3 sources (config fa3_source)")
+    findings = json.loads(done.stdout)
+    missing = findings["capture_missing"]
+    if not config["fa3_source"] and findings["fa3_sources"] is None:
+        missing.append("FlashAttention-3 sources (simfa instrument fetch, or config fa3_source)")
     return f"this machine lacks {', '.join(missing)}" if missing else ""
 
 
@@ -99,5 +100,8 @@ def flags(option, values):
 
 
 def ingested():
-    """Return the table of the configured profiler exports, if there are any."""
-    return ["results/ingested.csv"] if config["exports"] else []
+    """Return the table of the configured profiler exports, and with a mapping their comparison."""
+    if config["mapping"] and not config["exports"]:
+        raise WorkflowError("config mapping: there are no exports to map; list them under exports")
+    compared = ["results/exports/summary.csv"] if config["mapping"] else []
+    return ["results/ingested.csv", *compared] if config["exports"] else []

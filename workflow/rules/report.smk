@@ -19,8 +19,25 @@ rule validate:
         "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} {params.runs} -o results > {log} 2>&1"
 
 
+rule figures:
+    output:
+        index="results/figures/figures.json",
+        drawings=report(
+            expand("results/figures/{name}.svg", name=["llc_traffic", "dram_traffic", "roofline"]),
+            caption="../report/figures.rst",
+            category="Analytical model",
+        ),
+    log:
+        "results/logs/figures.log",
+    params:
+        package=PACKAGE,
+    shell:
+        "{SIMFA} figures -o results/figures > {log} 2>&1"
+
+
 rule report:
     input:
+        figures="results/figures/figures.json",
         summary="results/summary.json",
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
@@ -37,7 +54,8 @@ rule report:
         runs=lambda wildcards, input: flags("--run", input.runs),
         package=PACKAGE,
     shell:
-        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}" " -o results > {log} 2>&1"
+        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}"
+        " --figures results/figures -o results > {log} 2>&1"
 
 
 rule readme:

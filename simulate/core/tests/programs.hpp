@@ -41,7 +41,8 @@ inline Code bulk(int fill, std::int64_t address, int bytes, int step = 0, std::i
              .address_step = address_step}};
 }
 inline Code load(int fill, int map = 0, int y = 0, bool multicast = false) {
-    return {{.op = Op::tma_tensor, .flags = multicast ? kMulticast : std::uint8_t{0}, .map = map, .index = fill, .y = y}};
+    return {
+        {.op = Op::tma_tensor, .flags = multicast ? kMulticast : std::uint8_t{0}, .map = map, .index = fill, .y = y}};
 }
 inline Code store(int map = 0, int y = 0) { return {{.op = Op::tma_store, .map = map, .y = y}}; }
 inline Code store_commit() { return {{.op = Op::tma_commit}}; }
@@ -50,10 +51,8 @@ inline Code store_wait(int group, bool read = false) {
 }
 // `count` WGMMAs that take `cycles` each.
 inline Code wgmma(int count, int cycles, bool register_a = false) {
-    return {{.op = Op::wgmma,
-             .flags = register_a ? kRegisterA : std::uint8_t{0},
-             .count = count,
-             .work_cycles = cycles}};
+    return {
+        {.op = Op::wgmma, .flags = register_a ? kRegisterA : std::uint8_t{0}, .count = count, .work_cycles = cycles}};
 }
 inline Code wgmma_commit() { return {{.op = Op::wgmma_commit}}; }
 inline Code wgmma_wait(int group, int outstanding = 0, int step = 0) {

@@ -201,7 +201,8 @@ class PortBench {
                 if (sm.tma().next() <= now_) sm.tma().run(now_, port_);
             }
             for (; next_ < issues_.size() && issues_[next_].cycle == now_; ++next_)
-                sms_[static_cast<std::size_t>(issues_[next_].sm)].tma().issue(issues_[next_].op, issues_[next_].map, now_);
+                sms_[static_cast<std::size_t>(issues_[next_].sm)].tma().issue(issues_[next_].op, issues_[next_].map,
+                                                                              now_);
             for (int sm = 0; sm < 2; ++sm) in_flight[static_cast<std::size_t>(sm)].push_back(tma(sm).in_flight());
             for (std::size_t slice = 0; slice < slices_.size(); ++slice)
                 for (const Message& message : slices_[slice].open(now_)) {
@@ -217,8 +218,7 @@ class PortBench {
     // Cycles at which requests reached a slice, each with its line: "cycle:line", separated by blanks.
     std::string arrivals() const {
         std::string text;
-        for (const Request& request : requests)
-            add_word(text, request.arrival, ':', request.message.line);
+        for (const Request& request : requests) add_word(text, request.arrival, ':', request.message.line);
         return text;
     }
 
@@ -226,8 +226,7 @@ class PortBench {
     std::string loads(int sm) const {
         std::string text;
         for (const TimelineSlice& slice : timeline_.slices())
-            if (slice.sm == sm && slice.track == kTmaTrack)
-                add_word(text, slice.start, '-', slice.end);
+            if (slice.sm == sm && slice.track == kTmaTrack) add_word(text, slice.start, '-', slice.end);
         return text;
     }
 

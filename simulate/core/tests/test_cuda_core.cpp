@@ -113,8 +113,7 @@ TEST(cuda_core_agrees_with_a_server_that_stops_at_every_quantum) {
         const Cycle busy_until = static_cast<Cycle>(random() % 80);
         std::vector<Job> jobs;  // one for each role, as a role waits for its job
         for (int role = 0; role < kMaxRoles; ++role)
-            jobs.push_back(
-                {static_cast<Cycle>(random() % 60), role, 1 + static_cast<std::int32_t>(random() % 40)});
+            jobs.push_back({static_cast<Cycle>(random() % 60), role, 1 + static_cast<std::int32_t>(random() % 40)});
         std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.issued < b.issued; });
 
         std::array<Cycle, kMaxRoles> expected{};

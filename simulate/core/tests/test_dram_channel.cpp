@@ -17,11 +17,8 @@ DramChannelConfig beside_sm() {
             .control = {.refresh = Refresh::none},
             .ticks_numerator = 260,
             .ticks_denominator = 183,
-            .path_cycles = 100};
-}
-
-DramChannel channel(const DramChannelConfig& config) {
-    return DramChannel(config, std::make_shared<const AddressMap>(test::g64x()));
+            .path_cycles = 100,
+            .map = std::make_shared<const AddressMap>(test::g64x())};
 }
 
 // Cycles at which the tokens 0, 1, ... come back.
@@ -43,14 +40,14 @@ std::vector<Cycle> completions(DramChannel& dram) {
 // A line is two bursts in each of two bank groups. Last edges of the activates: ticks 2 and 10 (nRRDS). Reads: 54 and
 // 62 (nCCDL), then 66 (nCCDS) and 74; data 38 later, controller 1: tick 113, cycle 79.5, and the path.
 TEST(dram_channel_reads_a_line) {
-    DramChannel dram = channel(beside_sm());
+    DramChannel dram(beside_sm());
     dram.read(0, 0, 0);
     CHECK_EQ(completions(dram)[0], 80 + 100);
 }
 
 // Ticks count from the first one after the cycle: cycle 1000 is tick 1420.8, and activates start on even ticks.
 TEST(dram_channel_starts_after_the_request) {
-    DramChannel dram = channel(beside_sm());
+    DramChannel dram(beside_sm());
     dram.read(0, 1000, 0);
     CHECK_EQ(completions(dram)[0], (1422 + 113) * 183 / 260 + 1 + 100);
 }
@@ -59,7 +56,7 @@ TEST(dram_channel_holds_lines_back_when_its_queue_is_full) {
     DramChannelConfig config = beside_sm();
     config.control.read_queue_entries = 8;
     config.control.opened_entries = 0;
-    DramChannel dram = channel(config);
+    DramChannel dram(config);
     dram.read(0, 0, 0);
     CHECK_EQ(dram.earliest_read(0), 0);
     dram.read(2048, 0, 1);
@@ -70,7 +67,7 @@ TEST(dram_channel_holds_lines_back_when_its_queue_is_full) {
         now = dram.earliest_read(now);
         dram.advance(now);
     }
-    CHECK_EQ(dram.stats().reads, 4);
+    CHECK_EQ(dram.dram_stats().reads, 4);
     dram.read(1, now, 2);
     const std::vector<Cycle> cycles = completions(dram);
     CHECK_EQ(cycles.size(), 3U);
@@ -79,7 +76,7 @@ TEST(dram_channel_holds_lines_back_when_its_queue_is_full) {
 
 // 128 bytes in 4 bursts of 4 ticks over two pseudo channels: 8 ticks or 5.63 cycles a line when the bus is full.
 TEST(dram_channel_streams_at_the_bus_rate) {
-    DramChannel dram = channel(beside_sm());
+    DramChannel dram(beside_sm());
     Cycle now = 0;
     std::vector<Cycle> cycles(4000);
     for (std::uint32_t line = 0; line < cycles.size();) {
@@ -100,13 +97,13 @@ TEST(dram_channel_refuses_impossible_values) {
     const auto build = [](auto change) {
         DramChannelConfig config = beside_sm();
         change(config);
-        return channel(config);
+        return DramChannel(config);
     };
     CHECK_THROWS(build([](DramChannelConfig& c) { c.ticks_denominator = 0; }), std::invalid_argument, "DRAM clock");
     CHECK_THROWS(build([](DramChannelConfig& c) { c.line_bytes = 100; }), std::invalid_argument, "whole DRAM bursts");
     CHECK_THROWS(build([](DramChannelConfig& c) { c.control.read_queue_entries = 3; }), std::invalid_argument,
                  "bursts of a line");
-    CHECK_THROWS(build([](DramChannelConfig& c) { c.path_cycles = -1; }), std::invalid_argument, "path latency");
+    CHECK_THROWS(build([](DramChannelConfig& c) { c.path_cycles = -1; }), std::invalid_argument, "path_latency_ns");
 }
 
 }  // namespace simfa

@@ -276,8 +276,8 @@ TEST(dram_refuses_impossible_values) {
         change(settings);
         return DramController({}, hbm3_5200(), settings);
     };
-    CHECK_THROWS(build([](DramControl& c) { c.read_queue_entries = 0; }), std::invalid_argument, "memory queues");
-    CHECK_THROWS(build([](DramControl& c) { c.drain_below_percent = 90; }), std::invalid_argument, "write drain");
+    CHECK_THROWS(build([](DramControl& c) { c.read_queue_entries = 0; }), std::invalid_argument, "queue entries");
+    CHECK_THROWS(build([](DramControl& c) { c.drain_below_percent = 90; }), std::invalid_argument, "drain_below");
     CHECK_THROWS(build([](DramControl& c) { c.ecc_overhead_ppm = -1; }), std::invalid_argument, "ecc_overhead");
     DramTiming timing = hbm3_5200();
     timing.refresh_interval = timing.refresh_all;

@@ -116,7 +116,8 @@ TEST(lrc_switched_off_lets_everything_through) {
     CHECK_EQ(lrc.outstanding(), 1);
 }
 
-// Answered at 100 with 10 cycles of hold: up to 110 another read of the line is answered at once, and the entry is taken.
+// Answered at 100 with 10 cycles of hold: up to 110 another read of the line is answered at once, and the entry is
+// taken.
 TEST(lrc_holds_answered_lines) {
     Lrc lrc(coalescer(1, 4, 10));
     lrc.open(5, false, kSm0);
@@ -145,7 +146,7 @@ TEST(lrc_agrees_with_lists) {
         const int hold = random() % 2 != 0 ? static_cast<int>(random() % 30) : 0;
         Lrc lrc(coalescer(limit, merges, hold));
         std::multimap<std::uint32_t, Entry> open;
-        std::vector<std::pair<std::uint32_t, Waiter>> asked;              // in order of opening
+        std::vector<std::pair<std::uint32_t, Waiter>> asked;                // in order of opening
         std::vector<std::pair<Cycle, std::pair<std::uint32_t, int>>> held;  // until, (line, reader)
         std::uint16_t op = 0;
         Cycle now = 0;
@@ -164,7 +165,8 @@ TEST(lrc_agrees_with_lists) {
                 const auto range = open.equal_range(line);
                 auto match = range.second;
                 for (auto i = range.first; i != range.second; ++i) {
-                    if (i->second.first.reader() != waiter.reader() || (i->second.first.target == Target::both) == mergeable)
+                    if (i->second.first.reader() != waiter.reader() ||
+                        (i->second.first.target == Target::both) == mergeable)
                         continue;
                     std::vector<std::uint16_t> ops;
                     for (const Waiter& other : i->second.joined) ops.push_back(other.op);

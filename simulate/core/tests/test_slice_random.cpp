@@ -80,8 +80,9 @@ std::unique_ptr<MemoryChannel> dram_channel(int slice) {
                                          .channels = 8},
                              .ticks_numerator = 260,
                              .ticks_denominator = 183,
-                             .path_cycles = 40};
-    return std::make_unique<DramChannel>(config, map);
+                             .path_cycles = 40,
+                             .map = map};
+    return std::make_unique<DramChannel>(config);
 }
 
 Outcome simulate(const std::vector<Traffic>& traffic, bool remote_copy, Cycle window,

@@ -38,12 +38,12 @@ TEST(tma_launch_and_tensor_map_latencies) {
     config.descriptor_miss_cycles = 400;
     config.descriptor_cache_entries = 1;
     PortBench bench(config, {row_map(), row_map(1, 4096)});
-    bench.copy(0, 10, 0, 128);   // 10 + 105
-    bench.load(0, 1000, 0);      // 1000 + 105 + 60 + 400
-    bench.load(0, 2000, 0);      // 2000 + 105 + 60: the map is known
-    bench.load(0, 3000, 1);      // another map: + 400
-    bench.load(0, 4000, 0);      // and the first one is forgotten
-    bench.load(1, 4000, 0);      // the other engine has a cache of its own
+    bench.copy(0, 10, 0, 128);  // 10 + 105
+    bench.load(0, 1000, 0);     // 1000 + 105 + 60 + 400
+    bench.load(0, 2000, 0);     // 2000 + 105 + 60: the map is known
+    bench.load(0, 3000, 1);     // another map: + 400
+    bench.load(0, 4000, 0);     // and the first one is forgotten
+    bench.load(1, 4000, 0);     // the other engine has a cache of its own
     bench.run(6000, after_90);
     CHECK_EQ(bench.loads(0), "115-215 1565-1665 2165-2265 3565-3665 4565-4665");
     CHECK_EQ(bench.loads(1), "4565-4665");

@@ -1,0 +1,58 @@
+"""Intervals and traffic of a set, as the lines a person reads."""
+
+from collections.abc import Sequence
+
+from simfa.summary import SetResult, TrafficComparison
+from simfa.tables import text_table
+
+
+def percent(fraction: float) -> str:
+    """Return a signed fraction as a percentage."""
+    return f"{fraction:+.2%}"
+
+
+def interval_lines(result: SetResult) -> list[str]:
+    """Return the intervals of a set and their method, or nothing where no case has repeats."""
+    if not result.interval_method:
+        return []
+    lines = [result.interval_method]
+    if (mape := result.accuracy.mape_interval) is not None:
+        lines.append(f"  MAPE {mape.low:.2%} to {mape.high:.2%}")
+    lines += [
+        f"  {case.id}: error {percent(case.error_interval.low)} to {percent(case.error_interval.high)}, "
+        f"{case.repeats} launches"
+        for case in result.cases
+        if case.error_interval is not None
+    ]
+    return lines
+
+
+def traffic_lines(traffic: Sequence[TrafficComparison]) -> list[str]:
+    """Return traffic that is compared as a table, and what is not compared as one line for each reason."""
+    rows = [
+        (
+            entry.id,
+            f"{entry.quantity.removesuffix('_bytes')}{f' ({entry.definition})' if entry.definition != 'dram' else ''}",
+            entry.model,
+            _megabytes(entry.measured_bytes),
+            _megabytes(entry.modelled_bytes),
+            percent(entry.error),
+        )
+        for entry in traffic
+        if entry.error is not None
+    ]
+    headers = ("case", "traffic", "model", "measured MB", "modelled MB", "error")
+    lines = ["", text_table(headers, rows, right=(3, 4, 5))] if rows else []
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for entry in traffic:
+        if entry.error is None:
+            reasons.setdefault((entry.quantity, entry.model, entry.not_compared), []).append(entry.id)
+    lines += [
+        f"{quantity} not compared with {model}: {reason} ({len(ids)} case{'s' if len(ids) > 1 else ''})"
+        for (quantity, model, reason), ids in reasons.items()
+    ]
+    return lines
+
+
+def _megabytes(value: float | None) -> str:
+    return "-" if value is None else f"{value / 1e6:.2f}"

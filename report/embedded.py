@@ -1,0 +1,85 @@
+"""SVG figures of other stages, checked and made into images that a page holds itself."""
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import msgspec
+
+from simfa.errors import ReportError
+from simfa.figure_files import FigureFile, FigureIndex, index_path
+
+# All figures together leave room for the rest in a page of 3 MB; base64 makes 4 bytes of 3.
+MAX_FIGURE_BYTES = 1_500_000
+_PASSIVE = {"svg", "g", "defs", "path", "use", "clipPath", "rect", "text", "tspan", "style", "metadata", "title"}
+_SVG = "{http://www.w3.org/2000/svg}"
+_METADATA = re.compile(r"\{http://(www\.w3\.org/1999/02/22-rdf-syntax-ns#|creativecommons\.org/ns#|purl\.org/dc/)")
+
+
+class Figure(NamedTuple):
+    """One figure as the page shows it."""
+
+    title: str
+    caption: str
+    svg_base64: str
+
+
+def read_figures(folder: str | Path) -> list[Figure]:
+    """Return the figures of a folder that `simfa figures` wrote.
+
+    Raises `ReportError` for a missing or foreign index, a file that is not the one the index names, and an SVG that
+    could load or run anything.
+    """
+    path = index_path(folder)
+    try:
+        index = msgspec.json.decode(path.read_bytes(), type=FigureIndex)
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be read: {error.strerror}; write it with `simfa figures`") from error
+    except msgspec.DecodeError as error:
+        raise ReportError(f"{path}: not a figures.json of this version: {error}") from error
+    contents = [_checked(path.parent, entry) for entry in index.figures]
+    total = sum(map(len, contents))
+    if total > MAX_FIGURE_BYTES:
+        raise ReportError(f"{path}: figures of {total} bytes; expected at most {MAX_FIGURE_BYTES}")
+    return [
+        Figure(entry.title, entry.caption, base64.b64encode(content).decode("ascii"))
+        for entry, content in zip(index.figures, contents, strict=True)
+    ]
+
+
+def _checked(folder: Path, entry: FigureFile) -> bytes:
+    """Return an SVG's bytes if they are those of the index and draw only."""
+    path = folder / entry.file
+    if Path(entry.file).name != entry.file:
+        raise ReportError(f"{path}: expected the name of a file in the figures' folder")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be read: {error.strerror}; run `simfa figures` again") from error
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
+        raise ReportError(f"{path}: not the file that {index_path(folder).name} names; run `simfa figures` again")
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError as error:
+        raise ReportError(f"{path}: not an SVG file: {error}") from error
+    if root.tag != f"{_SVG}svg":
+        raise ReportError(f"{path}: not an SVG file: its root is {root.tag}")
+    for element in root.iter():
+        _refuse_active(path, element)
+    return content
+
+
+def _refuse_active(path: Path, element: ElementTree.Element) -> None:
+    """Raise for an element that is not a drawing's, an event handler, or a reference that leaves the file."""
+    if element.tag.removeprefix(_SVG) not in _PASSIVE and not _METADATA.match(element.tag):
+        raise ReportError(f"{path}: element {element.tag} has no place in a figure")
+    for name, value in element.attrib.items():
+        local = name.rpartition("}")[2]
+        leaves = local == "href" and not value.startswith("#")
+        if local.startswith("on") or leaves or re.search(r"url\((?!#)", value):
+            raise ReportError(f"{path}: attribute {local}={value!r} has no place in a figure")
+    if element.tag == f"{_SVG}style" and re.search(r"url\(|@import", element.text or ""):
+        raise ReportError(f"{path}: its style loads something")
