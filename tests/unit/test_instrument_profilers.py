@@ -96,7 +96,7 @@ def test_dry_run_prints_commands_that_run_the_plain_kernel(tmp_path: Path) -> No
         ([], "missing option '-o'"),
         (["--profile", "ncu"], "missing option '-o'"),
         (["--profile", "ncu", "-o", "x.txt"], "ends in .ncu-rep"),
-        (["--profile", "nsys", "-o", "x.nsys-rep"], "needs --library"),
+        (["--profile", "nsys", "--dry-run", "-o", "x.nsys-rep"], "needs --library"),
         (["--repeats", "3", "-o", "x.salog"], "3 is not in the range"),
     ],
 )
@@ -104,3 +104,13 @@ def test_wrong_usage_is_a_usage_error(flags: list[str], message: str) -> None:
     done = CliRunner().invoke(capture, ["--seqlen", "256", "--heads-q", "4", *flags])
     assert done.exit_code == 2
     assert message in done.output
+
+
+def test_a_missing_profiler_is_told_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("simfa.instrument.capture_command.build_pair", lambda *_: pytest.fail("built"))
+    done = CliRunner().invoke(
+        capture, ["--seqlen", "256", "--heads-q", "4", "--profile", "ncu", "-o", str(tmp_path / "x.ncu-rep")]
+    )
+    assert isinstance(done.exception, InstrumentError)
+    assert "ncu is not on PATH" in str(done.exception)
