@@ -66,6 +66,7 @@ def test_a_captured_log_is_written_and_read_back(run, tmp_path: Path, wanted: At
     assert report.events["GEMM_QK_ISSUE"] == report.events["GEMM_PV_ISSUE"]
     assert ("TILE" in report.events) == (level == 2)
     assert report.clock["globaltimer_tick_ns"] == 32
+    assert report.kernel == instantiation_for(wanted).name
 
 
 def test_idle_ctas_are_left_out_and_counted(run) -> None:
