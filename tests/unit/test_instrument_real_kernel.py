@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simfa.errors import InstrumentError
-from simfa.instrument.fidelity import compare, report_library
+from simfa.instrument.fidelity import compare, report_plain, report_probed
 from simfa.instrument.instantiation import parse_kernel
 from simfa.instrument.launcher import Launcher
 from simfa.instrument.pair import build_pair, pair_paths
@@ -42,7 +42,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_machine_code_is_what_the_schedule_needs(pair: Path) -> None:
     tools = find_disassembler()
     plain_path, probed_path, level = pair_paths(pair)
-    (plain,), (probed,) = report_library(plain_path, 0, tools), report_library(probed_path, level, tools)
+    (plain,) = report_plain(plain_path, tools)
+    (probed,) = report_probed(probed_path, level, tools, [plain])
     assert plain.problems == probed.problems == ()
     assert plain.wgmma == probed.wgmma == 38
     assert plain.name == KERNEL.name
