@@ -48,12 +48,13 @@ def reference(shape: AttentionShape, q: Floats, k: Floats, v: Floats) -> Floats:
     `q` has shape (batch, seqlen_q, heads_q, head_dim), `k` and `v` (batch, seqlen_kv, heads_kv, head_dim); the result
     has the shape of `q`. A causal mask is aligned to the end: the last query sees every key.
     """
-    k, v = (np.repeat(tensor, shape.group_size, axis=2) for tensor in (k, v))
-    scores = np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(shape.head_dim)
+    q, k, v = (tensor.transpose(0, 2, 1, 3) for tensor in (q, k, v))  # heads outside: matmul reaches the BLAS
+    k, v = (np.repeat(tensor, shape.group_size, axis=1) for tensor in (k, v))
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(shape.head_dim)
     if shape.causal:
         last_key = np.arange(shape.seqlen_q)[:, None] + shape.seqlen_kv - shape.seqlen_q
         scores = np.where(np.arange(shape.seqlen_kv)[None, :] <= last_key, scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
-    result: Floats = np.einsum("bhqk,bkhd->bqhd", weights, v)
+    result: Floats = (weights @ v).transpose(0, 2, 1, 3)
     return result

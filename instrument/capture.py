@@ -13,6 +13,7 @@ from simfa.instrument.build import read_manifest
 from simfa.instrument.capture_check import check_records, has_work
 from simfa.instrument.clock import ClockFit, fit_clocks
 from simfa.instrument.gpu import Gpu, profiler_range
+from simfa.instrument.instantiation import instantiation_for
 from simfa.instrument.launcher import Launcher
 from simfa.instrument.row_plan import RowPlan, plan_rows
 from simfa.instrument.session import (
@@ -127,7 +128,7 @@ def capture(
     )
     log, report = read_rows(rows.to_host(), plan, metadata)
     return log, CaptureReport(
-        kernel=probed.kernels[0].name if len(probed.kernels) == 1 else shape.describe(),
+        kernel=instantiation_for(shape).name,
         level=probed.level,
         repeats=repeats,
         latency_us=latencies._asdict(),

@@ -16,7 +16,7 @@ from simfa.instrument.gpu import Gpu, open_gpu, profiler_range
 from simfa.instrument.instantiation import instantiation_for
 from simfa.instrument.launcher import Launcher
 from simfa.instrument.pair import build_pair
-from simfa.instrument.profilers import SUFFIXES, ncu_commands, nsys_commands, run_commands
+from simfa.instrument.profilers import SUFFIXES, ncu_commands, nsys_commands, require_profiler, run_commands
 from simfa.instrument.session import Call, open_libraries, require_kernel
 from simfa.instrument.sources import find_sources
 from simfa.salog import write_log
@@ -102,39 +102,42 @@ def profile_plain(
     cache_control: str,
     dry_run: bool,
     library: str | None,
+    level: int,
+    source: str | None,
+    cutlass_dir: str | None,
     warm_up: int,
     backend: str | None,
     seed: int,
-    **flags: Any,
+    **_: Any,
 ) -> None:
-    """Measure the plain kernel with a profiler, or print the commands that would."""
+    """Measure the plain kernel with a profiler, or print the commands that would; anything is built beforehand."""
     if report.suffix != SUFFIXES[profile]:
         raise click.UsageError(f"-o {report}: {profile} writes a file that ends in {SUFFIXES[profile]}")
-    if library is None:
-        raise click.UsageError("--profile needs --library: compilers should not run under a profiler")
-    target = [
-        sys.executable,
-        "-P",
-        "-m",
-        "simfa",
-        "capture",
-        *_shape_flags(shape),
-        "--library",
-        library,
-        "--plain-only",
-    ]
-    target += ["--warm-up", str(warm_up), "--repeats", str(PROFILED_REPEATS), "--seed", str(seed)]
-    target += [] if backend is None else ["--backend", backend]
-    if profile == "nsys":
-        commands = nsys_commands(target, report)
-    else:
-        commands = ncu_commands(target, report, warm_up=warm_up, cache_control=cache_control)
-    if dry_run:
-        for command in commands:
-            click.echo(shlex.join(command))
-        return
-    run_commands(commands)
+    if library is None and dry_run:
+        raise click.UsageError("--dry-run with --profile needs --library: the commands name it")
+    if not dry_run:
+        require_profiler(profile)
+    with tempfile.TemporaryDirectory(prefix="simfa-capture-") as scratch:
+        folder = library or _build(shape, scratch, level, source, cutlass_dir)
+        target = [sys.executable, "-P", "-m", "simfa", "capture", *_shape_flags(shape), "--library", folder]
+        target += ["--plain-only", "--warm-up", str(warm_up), "--repeats", str(PROFILED_REPEATS), "--seed", str(seed)]
+        target += [] if backend is None else ["--backend", backend]
+        if profile == "nsys":
+            commands = nsys_commands(target, report)
+        else:
+            commands = ncu_commands(target, report, warm_up=warm_up, cache_control=cache_control)
+        if dry_run:
+            for command in commands:
+                click.echo(shlex.join(command))
+            return
+        run_commands(commands)
     click.echo(f"{report}: {profile}, {shape.describe()}; read it with `simfa ingest`", err=True)
+
+
+def _build(shape: AttentionShape, folder: str, level: int, source: str | None, cutlass_dir: str | None) -> str:
+    """Build both libraries with the kernel of `shape` into `folder`, through the cache, and return it."""
+    build_pair(find_sources(source, cutlass_dir), level, [instantiation_for(shape)], Path(folder), _tell)
+    return folder
 
 
 def _open(
@@ -150,11 +153,7 @@ def _open(
 ) -> tuple[Gpu, Launcher, Launcher]:
     """Return the GPU and both libraries; without `library` they are built for the shape, in the cache."""
     gpu = open_gpu(backend)
-    if library is None:
-        kernels = [instantiation_for(shape)]
-        build_pair(find_sources(source, cutlass_dir), level, kernels, Path(scratch), _tell)
-        library = scratch
-    plain, probed = open_libraries(Path(library))
+    plain, probed = open_libraries(Path(library or _build(shape, scratch, level, source, cutlass_dir)))
     require_kernel(plain, shape)
     return gpu, plain, probed
 

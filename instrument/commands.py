@@ -157,7 +157,7 @@ def build(
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Loads of spilled registers per turn that the probed main loop may have.",
+    help="Loads of spilled registers a turn that the probed main loop may have beyond the plain one's.",
 )
 @click.option("-o", "output", type=click.Path(dir_okay=False), help="Write the report as JSON.")
 def verify(*, folder: str, as_json: bool, allow_reloads: int, output: str | None) -> None:
@@ -166,14 +166,14 @@ def verify(*, folder: str, as_json: bool, allow_reloads: int, output: str | None
     Exit code 1 when a kernel's WGMMAs are serialised, its main loop spills, or its probes are out of order.
     """
     from simfa.files import json_bytes, write_json
-    from simfa.instrument.fidelity import compare, report_library
+    from simfa.instrument.fidelity import compare, report_plain, report_probed
     from simfa.instrument.pair import pair_paths
     from simfa.instrument.toolchain import find_disassembler
 
     tools = find_disassembler()
     plain_path, probed_path, level = pair_paths(Path(folder))
-    plain = report_library(plain_path, 0, tools)
-    probed = report_library(probed_path, level, tools, allow_reloads)
+    plain = report_plain(plain_path, tools)
+    probed = report_probed(probed_path, level, tools, plain, allow_reloads)
     differences = [compare(before, after) for before, after in zip(plain, probed, strict=True)]
     report = {"nvdisasm": tools.build, "plain": plain, "probed": probed, "differences": differences}
     if output is not None:

@@ -4,15 +4,17 @@ The only module of the project that imports a GPU library, and only inside funct
 primary context, which the kernel library's own CUDA run-time uses too.
 """
 
+import atexit
 import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from simfa.errors import InstrumentError
+from simfa.workload import AttentionShape
 
 BACKENDS = ("cupy", "pycuda", "torch")
 
@@ -144,6 +146,7 @@ class _Pycuda:
         self._device = self._driver.Device(0)
         self._context = self._device.retain_primary_context()
         self._context.push()
+        atexit.register(self._context.pop)  # PyCUDA aborts when its context stack is not empty at exit
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         return _PycudaBuffer(self._driver, np.ascontiguousarray(array).view(np.uint8).reshape(-1))
@@ -245,6 +248,26 @@ def _kernel_errors() -> Iterator[None]:
         raise InstrumentError(f"the kernel failed on the device: {error}") from error
 
 
-def median(values: Sequence[float]) -> float:
-    """Return the median of timings."""
-    return float(np.median(values))
+def packaged_latency_us(shape: AttentionShape, *, warm_up: int, repeats: int) -> float:
+    """Return the median time of the fa3-fwd package's kernel for `shape` in bf16, between two CUDA events.
+
+    Needs torch and the fa3-fwd package.
+    """
+    import torch
+    from fa3_fwd_interface import flash_attn_func
+
+    def random(seqlen: int, heads: int) -> Any:
+        return torch.randn(shape.batch, seqlen, heads, shape.head_dim, device="cuda", dtype=torch.bfloat16)
+
+    q, k, v = (
+        random(shape.seqlen_q, shape.heads_q),
+        random(shape.seqlen_kv, shape.heads_kv),
+        random(shape.seqlen_kv, shape.heads_kv),
+    )
+    gpu = _Torch()
+
+    def launch() -> None:
+        flash_attn_func(q, k, v, causal=shape.causal)
+
+    gpu.time_us(launch, warm_up)
+    return float(np.median(gpu.time_us(launch, repeats)))

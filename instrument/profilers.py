@@ -59,11 +59,16 @@ def ncu_commands(target: Sequence[str], report: Path, *, warm_up: int, cache_con
     return [[*profile, *target], read]
 
 
+def require_profiler(program: str) -> None:
+    """Raise `InstrumentError` when a profiler is not installed."""
+    if shutil.which(program) is None:
+        raise InstrumentError(f"{program} is not on PATH; install Nsight ({program}) on this node to measure with it")
+
+
 def run_commands(commands: Sequence[Command]) -> None:
     """Run a profiler's commands one after the other; raises `InstrumentError` with its last words when one fails."""
     program = commands[0][0]
-    if shutil.which(program) is None:
-        raise InstrumentError(f"{program} is not on PATH; install Nsight ({program}) on this node to measure with it")
+    require_profiler(program)
     for command in commands:
         try:
             ended = subprocess.run(command, capture_output=True, text=True, check=False)

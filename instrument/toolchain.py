@@ -12,6 +12,7 @@ from typing import NamedTuple
 from simfa.errors import InstrumentError
 
 MINIMUM_NVCC = (12, 3)  # FA3's own minimum
+TOOLKIT_BIN = Path("/usr/local/cuda/bin")  # where the toolkit installs itself
 
 # PyPI packages that hold each tool (CUDA 13; CUDA 12 has no nvcc on PyPI).
 NVCC_PACKAGES = "nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
@@ -92,7 +93,7 @@ def _folders(program: str, package: str) -> Iterator[Path]:
     on_path = shutil.which(program)
     if on_path:
         yield Path(on_path).parent
-    yield Path("/usr/local/cuda/bin")
+    yield TOOLKIT_BIN
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:

@@ -16,8 +16,12 @@ from simfa.kernel import kernel_for
 from simfa.salog import ROW_HEADER_DTYPE
 from simfa.workload import AttentionShape
 
-PRESET = load_preset("h100-sxm", [], [])
+PRESET = load_preset("h100-sxm", [], ["gpu.sm_count=12"])
 SMS = PRESET.spec.gpu.sm_count
+
+
+# Outputs are the same in every test that runs a shape; the reference takes longer than the rest.
+_OUTPUTS: dict[tuple[AttentionShape, bytes], np.ndarray] = {}
 
 
 class FakeBuffer:
@@ -91,7 +95,7 @@ class FakeLauncher:
     def run(self, shape: AttentionShape, tensors: Tensors, sm_count: int, stream: int = 0) -> None:
         if instantiation_for(shape) not in self.kernels:
             raise InstrumentError("the library was built without this kernel")
-        if shape.seqlen_q * shape.seqlen_kv * shape.heads_q <= 1 << 20:
+        if shape.seqlen_q * shape.seqlen_kv * shape.heads_q <= 1 << 18:
             self._compute(shape, tensors)
         if self._target is not None:
             self._log(shape, self._target)
@@ -103,7 +107,10 @@ class FakeLauncher:
 
         q = read(tensors.q, shape.seqlen_q, shape.heads_q)
         k, v = (read(address, shape.seqlen_kv, shape.heads_kv) for address in (tensors.k, tensors.v))
-        output = reference(shape, q, k, v) + self._wrong_by
+        key = shape, q.tobytes()
+        if key not in _OUTPUTS:
+            _OUTPUTS[key] = reference(shape, q, k, v)
+        output = _OUTPUTS[key] + self._wrong_by
         self._gpu.at(tensors.o)[:] = to_bits(output.astype(np.float32), shape.dtype).view(np.uint8).reshape(-1)
 
     def _log(self, shape: AttentionShape, target: TraceTarget) -> None:

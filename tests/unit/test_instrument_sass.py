@@ -1,8 +1,11 @@
 """The machine-code report on small made-up listings."""
 
+from pathlib import Path
+
 import pytest
 
 from simfa.errors import InstrumentError
+from simfa.instrument import fidelity
 from simfa.instrument.fidelity import (
     KernelReport,
     compare,
@@ -13,6 +16,7 @@ from simfa.instrument.fidelity import (
 )
 from simfa.instrument.instantiation import parse_kernel
 from simfa.instrument.sass import exponentials, find_main_loops, find_roles, landmarks, parse_listing
+from simfa.instrument.toolchain import Disassembler
 from tests.unit.sass_listing import ARRIVE, EX2, PV, QK, RELOAD, STORE, WAIT_0, WAIT_1, kernel, listing, turn
 
 KERNEL = parse_kernel("hdim128-fp16-full-cluster2")
@@ -61,6 +65,29 @@ def test_reloads_may_be_allowed_by_number_and_stores_may_not() -> None:
     assert report(kernel([*turn(2), RELOAD, RELOAD]), 2, allowed_reloads=2).problems == ()
     assert report(kernel([*turn(2), RELOAD, RELOAD, RELOAD]), 2, allowed_reloads=2).problems
     assert report(kernel([*turn(2), STORE]), 2, allowed_reloads=2).problems
+
+
+def test_reloads_of_the_plain_kernel_are_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plain_code, probed_code = kernel([*turn(0), RELOAD]), kernel([*turn(2), RELOAD])
+    functions = {
+        tmp_path / name: parse_listing(listing(code), name) for name, code in (("a", plain_code), ("b", probed_code))
+    }
+    monkeypatch.setattr(fidelity, "disassemble", lambda library, tools: functions[library])
+    tools = Disassembler(tmp_path, tmp_path, "13.0")
+    plain = fidelity.report_plain(tmp_path / "a", tools)
+    assert [found.problems for found in plain] == [()]
+    assert [found.problems for found in fidelity.report_probed(tmp_path / "b", 2, tools, plain)] == [()]
+    functions[tmp_path / "b"] = parse_listing(listing(kernel([*turn(2), RELOAD, RELOAD])), "b")
+    (worse,) = fidelity.report_probed(tmp_path / "b", 2, tools, plain)
+    assert any("at most 1 loads" in problem for problem in worse.problems)
+    assert fidelity.report_probed(tmp_path / "b", 2, tools, plain, 1)[0].problems == ()
+
+
+def test_a_library_without_fa3_kernels_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = parse_listing(listing(kernel(turn(0)), symbol="_Z6vectorPf"), "other")
+    monkeypatch.setattr(fidelity, "disassemble", lambda library, tools: other)
+    with pytest.raises(InstrumentError, match="no FA3 forward kernel inside"):
+        fidelity.report_plain(tmp_path, Disassembler(tmp_path, tmp_path, "13.0"))
 
 
 def test_serialised_wgmma_is_a_problem() -> None:
