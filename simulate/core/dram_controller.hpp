@@ -49,7 +49,8 @@ class DramController {
     // Completions that have become known, in no order; the caller empties the list.
     std::vector<Done>& done() { return done_; }
 
-    Tick last_data() const { return last_data_; }  // the tick after the last data on the bus
+    int reads_waiting() const { return bursts_[0]; }  // whose command has not been issued
+    Tick last_data() const { return last_data_; }     // the tick after the last data on the bus
     const DramStats& stats() const { return stats_; }
 
   private:
