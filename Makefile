@@ -13,7 +13,7 @@ PACKAGE := $(shell find src instrument translate simulate analytical measure rep
     -type f -not -path '*/__pycache__/*' -not -name '.*')
 CPP := $(shell find simulate instrument -name '*.?pp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: all test fast gates core-test format stub results-table skips gpu-check clean
+.PHONY: all test fast gates core-test sanitize format stub results-table skips gpu-check clean
 
 all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measurements -> results/report.html
 	$(BIN)/snakemake all
@@ -36,6 +36,9 @@ core-test: $(VENV)/.test  ## C++ tests of the engine
 	$(BIN)/cmake -S . -B build/core-tests -DSIMFA_CORE_TESTS=ON -DCMAKE_RULE_MESSAGES=OFF
 	env -u MAKEFLAGS $(BIN)/cmake --build build/core-tests --parallel $(JOBS)
 	$(BIN)/ctest --test-dir build/core-tests --output-on-failure
+
+sanitize: $(VENV)/.test  ## C++ tests under the sanitizers
+	env -u MAKEFLAGS CMAKE=$(abspath $(BIN)/cmake) JOBS=$(JOBS) tests/sanitize.sh
 
 format: $(VENV)/.test  ## rewrite all sources in house style
 	$(BIN)/ruff format .

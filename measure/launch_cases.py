@@ -57,6 +57,7 @@ def launch_sets(
             groups.setdefault(key, []).append(row)
         else:
             excluded[policy].append(key)
+    _check_ids(list(groups))
     separate = len({key.policy for key in groups}) > 1
     sets = []
     for policy, left_out in excluded.items():
@@ -95,8 +96,21 @@ def _key(row: Row, entry: Entry | None, policy: Policy | None, preset: str | Non
             return Excluded(
                 name, f"{row.gpu}: {reason}" if row.gpu else "the export does not name the GPU: give a preset"
             )
-    case_id = entry.id if entry else row.added.get("case_id") or _shape_id(shape, version)
+    case_id = entry.id if entry else row.added.get("case_id") or _shape_id(shape, version, found)
     return _Key(policy, case_id, shape, version, found, None if stated_mhz is None else stated_mhz * 1e6)
+
+
+def _check_ids(keys: Sequence[_Key]) -> None:
+    """Refuse an id that stands for two things: its cases could not be told apart in the results."""
+    seen: dict[tuple[Policy | None, str], _Key] = {}
+    for key in keys:
+        other = seen.setdefault((key.policy, key.id), key)
+        if other != key:
+            both = [
+                f"{k.shape.describe()}, {k.kernel_version}, {k.preset}, {k.stated_clock_hz or 'own'} Hz"
+                for k in (other, key)
+            ]
+            raise MeasureError(f"case {key.id} is two: {both[0]}; and {both[1]}; give each its own id")
 
 
 def _own_shape(row: Row) -> AttentionShape | None:
@@ -123,9 +137,8 @@ def _number(row: Row, column: str, kind: type[int] | type[float]) -> float:
     return value
 
 
-def _shape_id(shape: AttentionShape, version: str) -> str:
-    text = shape.describe().replace(" ", "_").replace("/", "-")
-    return text if version == "latest" else f"{text}_{version}"
+def _shape_id(shape: AttentionShape, version: str, preset: str) -> str:
+    return "_".join([*shape.describe().replace("/", "-").split(), version, Path(preset).stem])
 
 
 def _case(key: _Key, rows: Sequence[Row], separate: bool) -> MeasuredCase:

@@ -1,8 +1,9 @@
 """Print what a test run skipped and why; fail when a skipped test's requirement is installed after all.
 
-Every skip says `needs NAME` first: `gpu` (a Hopper GPU), a program on PATH, or an importable module.
+Every skip says `needs NAME` first: `gpu` (a Hopper GPU), a program on PATH, a module or an installed distribution.
 """
 
+import importlib.metadata
 import importlib.util
 import re
 import shutil
@@ -28,7 +29,9 @@ def is_here(requirement: str) -> bool:
     """Return whether a requirement named by a skip is met on this machine."""
     if requirement == "gpu":
         return any(gpu.is_hopper for gpu in examine().gpus)
-    return shutil.which(requirement) is not None or importlib.util.find_spec(requirement.replace("-", "_")) is not None
+    if shutil.which(requirement) or importlib.util.find_spec(requirement.replace("-", "_")):
+        return True
+    return any(True for _ in importlib.metadata.Distribution.discover(name=requirement))
 
 
 def main(junit: Path) -> int:

@@ -2,12 +2,36 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from simfa import isa
 from simfa.isa import Affine, Instruction, Slot
 from simfa.translate.softmax_work import WARPGROUP_ROWS
 
 WGMMA_DEPTH = 16  # k of an fp16 or bf16 WGMMA
+
+
+class Mark(NamedTuple):
+    """A moment of a builder: its instructions and counters so far."""
+
+    length: int
+    uses: Counter[tuple[str, str]]
+    groups: Counter[str]
+
+
+class Hole(NamedTuple):
+    """A place where copies of a loop of so many instructions were left out."""
+
+    position: int
+    instructions: int
+    copies: int
+
+
+class Lowered(NamedTuple):
+    """The instructions of one program, and the hole in them if their events were folded."""
+
+    body: tuple[Instruction, ...]
+    hole: Hole | None
 
 
 class ProgramBuilder:
@@ -26,6 +50,18 @@ class ProgramBuilder:
     def add(self, *instructions: Instruction) -> None:
         """Append instructions."""
         self.body.extend(instructions)
+
+    def mark(self) -> Mark:
+        """Return the present moment, for `skip`."""
+        return Mark(len(self.body), self._uses.copy(), self._groups.copy())
+
+    def skip(self, mark: Mark, copies: int) -> Hole:
+        """Count on as if what was added since `mark` were added `copies` times more; return where that is missing."""
+        for use, value in list(self._uses.items()):
+            self._uses[use] += (value - mark.uses[use]) * copies
+        for kind, value in list(self._groups.items()):
+            self._groups[kind] += (value - mark.groups[kind]) * copies
+        return Hole(len(self.body), len(self.body) - mark.length, copies)
 
     def next_slot(self, use: str, ring: str) -> Slot:
         """Return the next slot of a ring for one purpose ("acquire", "load", "wait", ...), counting from 0."""

@@ -8,44 +8,23 @@ import bisect
 import functools
 import heapq
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from simfa.isa import Affine, Instruction, Repeat, Slot
+from simfa.translate.runs import Ints, Run, runs_of
 
-MAX_PERIOD = 64
 MAX_MOVING = 3  # operands that may advance: slots a and b and the group of a WGMMA
 _MOVING = (Affine, Slot)
-_Ints = npt.NDArray[np.int64]
-
-
-class _Run(NamedTuple):
-    """Instructions `start` to `stop` in which each agrees with the one `period` before it."""
-
-    start: int
-    stop: int
-    period: int
-
-    @property
-    def copies(self) -> int:
-        """Whole copies in the run."""
-        return (self.stop - self.start) // self.period
-
-    @property
-    def saved(self) -> int:
-        """Lines that a REPEAT saves: all copies but one, without REPEAT and END."""
-        return self.period * (self.copies - 1) - 2
 
 
 def compress(body: Sequence[Instruction]) -> tuple[Instruction | Repeat, ...]:
     """Return `body` with its loops as REPEATs; executing both gives the same instructions in the same order."""
     result: list[Instruction | Repeat] = []
     position = 0
-    for run in _choose(_runs(*_shapes(body))):
+    for run in _choose(runs_of(*_shapes(body))):
         result.extend(body[position : run.start])
         result.append(_repeat(body, run))
         position = run.start + run.period * run.copies
@@ -59,13 +38,13 @@ def expand(body: Sequence[Instruction | Repeat]) -> tuple[Instruction, ...]:
     for item in body:
         if isinstance(item, Repeat):
             for iteration in range(item.count):
-                result.extend(_at(instruction, iteration) for instruction in item.body)
+                result.extend(instruction_at(instruction, iteration) for instruction in item.body)
         else:
             result.append(item)
     return tuple(result)
 
 
-def _shapes(body: Sequence[Instruction]) -> tuple[_Ints, _Ints]:
+def _shapes(body: Sequence[Instruction]) -> tuple[Ints, Ints]:
     """Return a number for what must agree in each instruction, and the starts of what may advance, shape (n, 3)."""
     numbers: dict[tuple[object, ...], int] = {}
     shapes = np.zeros(len(body), np.int64)
@@ -93,26 +72,7 @@ def _values_of(kind: type[Instruction]) -> Callable[[Instruction], tuple[object,
     return getter if len(names) > 1 else lambda instruction: (getter(instruction),)
 
 
-def _runs(shapes: _Ints, starts: _Ints) -> Iterator[_Run]:
-    """Yield every longest run of each period."""
-    for period in range(1, min(MAX_PERIOD, len(shapes) // 2) + 1):
-        # Place i holds copy c of an instruction and place i + period copy c + 1. A run ends where these differ in
-        # shape, and where the growth between them is not that between copies c - 1 and c.
-        (unlike,) = np.nonzero(shapes[period:] != shapes[:-period])
-        firsts = np.concatenate([[0], unlike + 1])
-        lasts = np.concatenate([unlike, [len(shapes) - period]])
-        worthwhile = lasts - firsts >= period
-        for first, last in zip(firsts[worthwhile].tolist(), lasts[worthwhile].tolist(), strict=True):
-            growth = starts[first + period : last + period] - starts[first:last]
-            (changes,) = np.nonzero((growth[period:] != growth[:-period]).any(axis=1))
-            for change in (changes + first + period).tolist():
-                if change - period >= first:
-                    yield _Run(first, change + period, period)
-                    first = change - period + 1
-            yield _Run(first, last + period, period)
-
-
-def _choose(runs: Iterable[_Run]) -> list[_Run]:
+def _choose(runs: Iterable[Run]) -> list[Run]:
     """Return runs that do not overlap, in the order of the program.
 
     The most saving run is chosen first, then the shortest period, then the earliest. A run that overlaps chosen ones
@@ -120,7 +80,7 @@ def _choose(runs: Iterable[_Run]) -> list[_Run]:
     """
     queue = [(-run.saved, run.period, run) for run in runs if run.saved > 0]
     heapq.heapify(queue)
-    chosen: list[_Run] = []
+    chosen: list[Run] = []
     while queue:
         _, _, run = heapq.heappop(queue)
         free = _free_part(run, chosen)
@@ -131,20 +91,20 @@ def _choose(runs: Iterable[_Run]) -> list[_Run]:
     return chosen
 
 
-def _free_part(run: _Run, chosen: Sequence[_Run]) -> _Run:
+def _free_part(run: Run, chosen: Sequence[Run]) -> Run:
     """Return the longest part of a run that no whole copy of a chosen run covers."""
-    best, start = _Run(run.start, run.start, run.period), run.start
+    best, start = Run(run.start, run.start, run.period), run.start
     for other in chosen:
         stop = min(other.start, run.stop)
         if stop - start > best.stop - best.start:
-            best = _Run(start, stop, run.period)
+            best = Run(start, stop, run.period)
         start = max(start, other.start + other.period * other.copies)
     if run.stop - start > best.stop - best.start:
-        best = _Run(start, run.stop, run.period)
+        best = Run(start, run.stop, run.period)
     return best
 
 
-def _repeat(body: Sequence[Instruction], run: _Run) -> Repeat:
+def _repeat(body: Sequence[Instruction], run: Run) -> Repeat:
     """Return the REPEAT of a run."""
     instructions = []
     for offset in range(run.period):
@@ -160,7 +120,7 @@ def _repeat(body: Sequence[Instruction], run: _Run) -> Repeat:
     return Repeat(count=run.copies, body=tuple(instructions))
 
 
-def _at(instruction: Instruction, iteration: int) -> Instruction:
+def instruction_at(instruction: Instruction, iteration: int) -> Instruction:
     """Return an instruction with the operands of one iteration."""
     changes: dict[str, object] = {}
     for name in instruction.__struct_fields__:

@@ -12,8 +12,9 @@ from simfa.events import Event
 from simfa.isa import Affine, Instruction, Slot
 from simfa.kernel import KernelSpec
 from simfa.translate import softmax_work
-from simfa.translate.builder import WGMMA_DEPTH, ProgramBuilder
+from simfa.translate.builder import WGMMA_DEPTH, Lowered, ProgramBuilder
 from simfa.translate.events import Codes, count, steps_of
+from simfa.translate.fold import Folded, lower_steps
 from simfa.translate.tensor_maps import Layout, source_layout
 from simfa.workload import AttentionShape
 
@@ -47,11 +48,12 @@ class TileLowering(NamedTuple):
 
 
 def lower_tile(
-    codes: Codes, shape: AttentionShape, kernel: KernelSpec, role: int, masked: int
-) -> tuple[Instruction, ...]:
+    codes: Codes, shape: AttentionShape, kernel: KernelSpec, role: int, masked: int, folded: Folded | None = None
+) -> Lowered:
     """Return the instructions of one role for one tile from its complete level-2 events.
 
-    `masked` is the number of blocks, from the first on, whose scores are compared with a mask.
+    `masked` is the number of blocks, from the first on, whose scores are compared with a mask. With `folded`, which
+    `fold` made of `codes`, they have a hole.
     """
     tile = TileLowering(
         shape=shape,
@@ -62,9 +64,8 @@ def lower_tile(
         masked=masked,
         out=ProgramBuilder(),
     )
-    for step in steps_of(codes):
-        _LOWER[step.event](tile, step.payload)
-    return tuple(tile.out.body)
+    hole = lower_steps(codes, folded, tile.out, lambda step: _LOWER[step.event](tile, step.payload))
+    return Lowered(tuple(tile.out.body), hole)
 
 
 def lower_prologue(codes: Codes, role: int) -> tuple[Instruction, ...]:

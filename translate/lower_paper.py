@@ -11,11 +11,12 @@ import numpy as np
 
 from simfa import isa
 from simfa.events import LEVEL_1_EVENTS, Event
-from simfa.isa import Affine, Instruction, Slot
+from simfa.isa import Affine, Slot
 from simfa.kernel import KernelSpec
 from simfa.translate import softmax_work
-from simfa.translate.builder import ProgramBuilder
-from simfa.translate.events import Codes, count, steps_of
+from simfa.translate.builder import Lowered, ProgramBuilder
+from simfa.translate.events import Codes, count
+from simfa.translate.fold import Folded, lower_steps
 from simfa.translate.tensor_maps import paper_layout
 from simfa.workload import AttentionShape
 
@@ -41,9 +42,13 @@ def of_table_4(codes: Codes) -> Codes:
     return kept
 
 
-def lower_tile(codes: Codes, shape: AttentionShape, kernel: KernelSpec, role: int) -> tuple[Instruction, ...]:
-    """Return the instructions of one role for one tile from its Table 4 events; others are ignored."""
-    codes = of_table_4(codes)
+def lower_tile(
+    codes: Codes, shape: AttentionShape, kernel: KernelSpec, role: int, folded: Folded | None = None
+) -> Lowered:
+    """Return the instructions of one role for one tile from its Table 4 events.
+
+    With `folded`, which `fold` made of `codes`, they have a hole.
+    """
     layout = paper_layout(shape)
     tile = PaperTile(
         shape=shape,
@@ -54,9 +59,8 @@ def lower_tile(codes: Codes, shape: AttentionShape, kernel: KernelSpec, role: in
         waits_for_v=count(codes, Event.WAIT_V_START),
         out=ProgramBuilder(),
     )
-    for step in steps_of(codes):
-        _LOWER[step.event](tile, step.payload)
-    return tuple(tile.out.body)
+    hole = lower_steps(codes, folded, tile.out, lambda step: _LOWER[step.event](tile, step.payload))
+    return Lowered(tuple(tile.out.body), hole)
 
 
 def _tma_q(tile: PaperTile, payload: int) -> None:

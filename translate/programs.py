@@ -9,8 +9,10 @@ from simfa.isa import Instruction, Repeat
 from simfa.kernel import KernelSpec
 from simfa.trace import Program, TileKind
 from simfa.translate import lower, lower_paper
+from simfa.translate.builder import Lowered
 from simfa.translate.compress import compress
 from simfa.translate.events import Codes, count
+from simfa.translate.fold import Folded, compress_folded, fold
 from simfa.translate.reconstruct import complete_prologue, complete_tile
 from simfa.workload import AttentionShape
 
@@ -35,6 +37,7 @@ class ProgramStore:
         self._names: dict[tuple[int, Body], str] = {}
         self._kinds: dict[tuple[str, ...], int] = {}
         self._known: dict[tuple[object, ...], int] = {}
+        self._taken: set[str] = set()
         self.programs: list[Program] = []
         self.tile_kinds: list[TileKind] = []
         self.reconstructed = False
@@ -55,7 +58,7 @@ class ProgramStore:
         )
         number = self._kinds.setdefault(programs, len(self.tile_kinds))
         if number == len(self.tile_kinds):
-            name = _unused(masked, {kind.name for kind in self.tile_kinds})
+            name = self._unused(masked)
             self.tile_kinds.append(TileKind(name=name, programs=programs))
         return number
 
@@ -75,30 +78,46 @@ class ProgramStore:
         """Return the compressed program of a stream."""
         key = (role, masked if role else 0, codes.tobytes())
         if key not in self._bodies:
-            if self._rules == "paper":
-                flat = lower_paper.lower_tile(codes, self._shape, self._kernel, role)
-            else:
-                completed = complete_tile(codes, self._kernel, role, self._level)
-                self.reconstructed |= completed.reconstructed
-                flat = lower.lower_tile(completed.codes, self._shape, self._kernel, role, masked)
-            self._bodies[key] = compress(flat)
+            self._bodies[key] = self._lower(role, codes, masked if role else 0)
         return self._bodies[key]
+
+    def _lower(self, role: int, codes: Codes, masked: int) -> Body:
+        """Lower and compress a stream; of a long loop only its ends are lowered."""
+        shape, kernel = self._shape, self._kernel
+        if self._rules == "paper":
+            codes = lower_paper.of_table_4(codes)
+        else:
+            completed = complete_tile(codes, kernel, role, self._level)
+            codes, self.reconstructed = completed.codes, self.reconstructed or completed.reconstructed
+
+        def lowered(folded: Folded | None) -> Lowered:
+            if self._rules == "paper":
+                return lower_paper.lower_tile(codes, shape, kernel, role, folded)
+            return lower.lower_tile(codes, shape, kernel, role, masked, folded)
+
+        folded = fold(codes, special=masked)
+        if folded is not None:
+            body, hole = lowered(folded)
+            program = compress_folded(body, hole) if hole is not None else None
+            if program is not None:
+                return program
+        return compress(lowered(None).body)
 
     def _program(self, role: int, body: Body, label: str) -> str:
         """Return the name of the program with this body, storing it when it is new."""
         if (role, body) not in self._names:
             who = "producer" if role == PRODUCER else f"consumer{role}"
-            name = _unused(f"{who}.{label}", {program.name for program in self.programs})
+            name = self._unused(f"{who}.{label}")
             self._names[role, body] = name
             self.programs.append(Program(name=name, role=role, body=body))
         return self._names[role, body]
 
-
-def _unused(name: str, taken: set[str]) -> str:
-    """Return `name`, or `name.v2`, `name.v3`, ... when it is taken."""
-    version = 1
-    candidate = name
-    while candidate in taken:
-        version += 1
-        candidate = f"{name}.v{version}"
-    return candidate
+    def _unused(self, name: str) -> str:
+        """Return `name`, or `name.v2`, `name.v3`, ... when it is taken."""
+        version = 1
+        candidate = name
+        while candidate in self._taken:
+            version += 1
+            candidate = f"{name}.v{version}"
+        self._taken.add(candidate)
+        return candidate

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from simfa import __version__
+from simfa.errors import InstrumentError
 from simfa.files import json_bytes
 from simfa.tables import text_table
 
@@ -47,6 +48,7 @@ class Findings(msgspec.Struct, frozen=True):
     gpus: list[Gpu]
     gpu_problem: str | None
     tools: dict[str, str | None]
+    fa3_sources: str | None
     extras: dict[str, dict[str, str | None]]
     capture_missing: list[str]
 
@@ -69,6 +71,7 @@ def examine() -> Findings:
         gpus=gpus,
         gpu_problem=gpu_problem,
         tools=tools,
+        fa3_sources=_fa3_sources(),
         extras=_extras(),
         capture_missing=missing,
     )
@@ -126,6 +129,16 @@ def _tool_version(name: str) -> str | None:
     return match.group() if match else "found"
 
 
+def _fa3_sources() -> str | None:
+    """Return which FA3 sources `simfa instrument fetch` has brought, or None when it has not."""
+    from simfa.instrument.sources import find_sources
+
+    try:
+        return find_sources().origin
+    except InstrumentError:
+        return None
+
+
 def _extras() -> dict[str, dict[str, str | None]]:
     """Return for each extra of the installed package its requirements with their installed versions."""
     extras: dict[str, dict[str, str | None]] = {}
@@ -164,6 +177,7 @@ def rows(findings: Findings) -> list[tuple[str, str]]:
         have = ", ".join(f"{name} {version}" for name, version in packages.items() if version is not None)
         text = have if not absent else f"{have}{'; ' if have else ''}missing {', '.join(absent)}"
         table.append((f"extra {extra}", text))
+    table.append(("FA3 sources", findings.fa3_sources or "none: `simfa instrument fetch` brings them"))
     capture = (
         "possible" if not findings.capture_missing else f"not here: needs {' and '.join(findings.capture_missing)}"
     )

@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
-from simfa.cli import COMMANDS
+from simfa.cli import COMMANDS, simfa
 
 HEAVY = ("numpy", "pandas", "matplotlib", "jinja2", "snakemake")
 
@@ -37,9 +38,16 @@ def test_help_imports_nothing_heavy_and_no_stage() -> None:
         assert f"  {name} " in text
 
 
-@pytest.mark.parametrize("command", ["doctor", "hardware"])
-def test_command_help_stays_light(command: str) -> None:
-    assert probe([command, "--help"])[1] == "probe 0 [] []"
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_exists_and_helps(command: str) -> None:
+    done = CliRunner().invoke(simfa, [command, "--help"], prog_name="simfa")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(f"Usage: simfa {command} ")
+
+
+@pytest.mark.parametrize("command", ["doctor", "hardware", "validate", "predict", "report"])
+def test_command_help_loads_nothing_heavy(command: str) -> None:
+    assert probe([command, "--help"])[1].startswith("probe 0 [] ")
 
 
 def test_unknown_command_is_a_usage_error_with_a_suggestion() -> None:

@@ -20,7 +20,7 @@ def installed() -> bool:
         return False
 
 
-needs_genz = pytest.mark.skipif(not installed(), reason="extra `baselines` (genz-llm) is not installed")
+needs_genz = pytest.mark.skipif(not installed(), reason="needs genz-llm (pip install 'simfa[baselines]')")
 
 
 def test_ideal_cache_is_eq_1_and_3_under_two_roofs() -> None:

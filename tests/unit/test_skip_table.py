@@ -24,7 +24,8 @@ def junit(tmp_path: Path, reason: str | None) -> Path:
         (None, 0, "no test was skipped"),
         ("needs surely-no-such-tool: to do things", 0, "surely-no-such-tool is not here"),
         ("needs python3", 1, "WRONG: python3 is installed"),
-        ("needs pytest", 1, "WRONG: pytest is installed"),
+        ("needs xdist", 1, "WRONG: xdist is installed"),
+        ("needs pytest-xdist", 1, "WRONG: pytest-xdist is installed"),
         ("on a whim", 1, "WRONG: the reason does not say"),
     ],
 )

@@ -18,7 +18,7 @@ from simfa.trace_text import format_trace, parse_trace, read_trace, write_trace
 from tests.unit.trace_strategies import any_traces, valid_traces
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trace=any_traces())
 def test_what_is_written_is_read_back(trace: Trace) -> None:
     text = format_trace(trace)
@@ -26,7 +26,7 @@ def test_what_is_written_is_read_back(trace: Trace) -> None:
     assert format_trace(parse_trace(text).trace) == text
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(trace=valid_traces(), noise=st.randoms(use_true_random=False))
 def test_layout_and_comments_do_not_matter(trace: Trace, noise: random.Random) -> None:
     canonical = format_trace(trace)
@@ -70,7 +70,7 @@ def test_every_field_of_every_value_has_a_place_in_the_text() -> None:
     assert set(INSTRUCTIONS) == set(isa.MNEMONICS.values())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(trace=any_traces())
 def test_the_line_of_each_instruction_is_where_its_mnemonic_stands(trace: Trace) -> None:
     text = format_trace(trace)
@@ -85,7 +85,7 @@ def test_the_line_of_each_instruction_is_where_its_mnemonic_stands(trace: Trace)
     assert places.line_of("no such program", 0) is None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(trace=any_traces())
 def test_the_line_of_each_tile_holds_it(trace: Trace) -> None:
     text = format_trace(trace)

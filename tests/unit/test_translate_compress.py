@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from simfa import isa
 from simfa.isa import Affine, Instruction, Repeat, Slot
-from simfa.translate.compress import MAX_PERIOD, compress, expand
+from simfa.translate.compress import compress, expand
+from simfa.translate.runs import MAX_PERIOD
 
 WAITS = st.builds(
     lambda ring, index: isa.MbWait(slot=Slot(ring, Affine(index))), st.sampled_from("AB"), st.integers(0, 3)
@@ -26,7 +27,7 @@ def growing(period: int, copies: int, start: int = 0) -> list[Instruction]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(body=st.lists(PLAIN, max_size=30))
 def test_a_compressed_program_runs_the_same(body: list[Instruction]) -> None:
     assert expand(compress(body)) == tuple(body)

@@ -34,7 +34,7 @@ from tests.unit.lowered_tiles import (
 RULES: list[Rules] = ["source", "paper"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(launch=launches())
 def test_counts_of_a_tile_are_those_of_the_source(launch: tuple[AttentionShape, KernelSpec]) -> None:
     """The table of counts per warpgroup and tile of the FA3 source, with N key blocks."""
@@ -65,7 +65,7 @@ def test_counts_of_a_tile_are_those_of_the_source(launch: tuple[AttentionShape, 
                 assert releases_of(body, "O") == last
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(launch=launches())
 def test_work_of_a_tile_is_that_of_the_shape(launch: tuple[AttentionShape, KernelSpec]) -> None:
     shape, kernel = launch
@@ -102,7 +102,7 @@ def test_work_of_a_tile_is_that_of_the_shape(launch: tuple[AttentionShape, Kerne
                 assert [i.elements for i in bubbles if i.kind == "epilogue"] == [64 * shape.head_dim]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(launch=launches())
 def test_blocks_are_visited_from_the_last_to_the_first(launch: tuple[AttentionShape, KernelSpec]) -> None:
     shape, kernel = launch
@@ -239,7 +239,7 @@ def test_three_consumers_pass_the_turn_around() -> None:
         assert {item.mode for item in body if isinstance(item, isa.Wgmma)} == {"SS"}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(launch=launches(), noise=st.integers(0, 1 << 32))
 def test_timestamps_change_nothing(launch: tuple[AttentionShape, KernelSpec], noise: int) -> None:
     shape, kernel = launch
@@ -256,7 +256,7 @@ def test_timestamps_change_nothing(launch: tuple[AttentionShape, KernelSpec], no
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(launch=launches(), ctas=st.integers(1, 6))
 def test_every_tile_is_bound_once(launch: tuple[AttentionShape, KernelSpec], ctas: int) -> None:
     shape, kernel = launch

@@ -16,7 +16,7 @@ from simfa.translate.tensor_maps import (
 from simfa.workload import AttentionShape, model_shape
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     batch=st.integers(1, 4),
     lengths=st.tuples(st.integers(1, 5000), st.integers(1, 5000)),

@@ -4,10 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from simfa import isa
-from simfa.instrument.event_order import of_level_1, tile_events
 from simfa.kernel import KernelSpec, kernel_for
-from simfa.translate import lower_paper
-from simfa.translate.events import codes_of
 from simfa.workload import AttentionShape
 from tests.unit.lowered_tiles import SHAPE, flat_programs, launches, mnemonics, text_of, trace_of, waits_on
 
@@ -84,10 +81,8 @@ def test_paper_counts(launch: tuple[AttentionShape, KernelSpec]) -> None:
 
 def test_rules_paper_gives_the_same_from_either_level() -> None:
     kernel = kernel_for(SHAPE)
-    for role in range(3):
-        full = tile_events(kernel, role, 4, 2)
-        low = lower_paper.lower_tile(codes_of(full[of_level_1(full)]), SHAPE, kernel, role)
-        assert lower_paper.lower_tile(codes_of(full), SHAPE, kernel, role) == low
+    low, high = (trace_of(SHAPE, kernel, "paper", level=level) for level in (1, 2))
+    assert low.programs == high.programs
 
 
 def test_three_consumers_follow_the_first() -> None:

@@ -255,6 +255,22 @@ def test_bad_columns_are_one_message(tmp_path, name) -> None:
     assert expected in refused("--measured", with_columns(ncu_table(tmp_path, [launch()]), **columns))
 
 
+def test_one_id_for_two_cases_is_refused(tmp_path, simulated) -> None:
+    tables = [
+        with_columns(ncu_table(tmp_path, [launch()], name=f"{size}.csv"), **COLUMNS | {"batch": size}, case_id="mine")
+        for size in ("1", "2")
+    ]
+    arguments = [word for table in tables for word in ("--measured", table)]
+    assert "case mine is two: B1 L512 S512 H32/8 D128 full bf16, latest, h100-sxm" in refused(*arguments)
+    for size in ("1", "2"):
+        table = with_columns(ncu_table(tmp_path, [launch()], name=f"{size}.csv"), **COLUMNS | {"batch": size})
+        assert table in tables
+    (found,) = sets(*arguments)
+    assert [case["id"] for case in found["cases"]] == [
+        f"B{size}_L512_S512_H32-8_D128_full_bf16_latest_h100-sxm" for size in (1, 2)
+    ]
+
+
 def test_columns_and_mapping_must_agree(tmp_path) -> None:
     table = with_columns(ncu_table(tmp_path, [launch()]), **COLUMNS)
     message = refused("--measured", table, "--mapping", mapping(tmp_path))

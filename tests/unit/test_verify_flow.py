@@ -29,7 +29,7 @@ def test_valid_pipelines_are_accepted_and_run_in_any_order(trace: Trace, seed: i
     walk(trace, seed)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(trace=valid_traces(), chance=st.randoms(use_true_random=False))
 def test_what_is_accepted_after_a_change_still_runs_in_any_order(trace: Trace, chance: random.Random) -> None:
     changed = _with_one_change(trace, chance)

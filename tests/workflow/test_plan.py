@@ -44,7 +44,7 @@ def test_slurm_profile_plans_the_same_jobs(snakemake, root_folder) -> None:
 
 def test_capture_on_a_gpu_is_refused_at_parse_time_without_one(snakemake) -> None:
     done = snakemake("--dry-run", "--config", "capture=gpu")
-    missing = examine().capture_missing or ["FlashAttention-3 sources (config fa3_source)"]
+    missing = examine().capture_missing or ["FlashAttention-3 sources"]
     assert done.returncode == 1
     assert f"config capture is 'gpu' but this machine lacks {missing[0]}" in done.stdout
     assert planned(done.stdout) == {}

@@ -52,9 +52,10 @@ def capture_problem():
     )
     if done.returncode:
         return f"`simfa doctor` fails: {done.stderr.strip() or done.stdout.strip()}"
-    missing = json.loads(done.stdout)["capture_missing"]
-    if not config["fa3_source"]:
-        missing.append("FlashAttention-3 sources (config fa3_source)")
+    findings = json.loads(done.stdout)
+    missing = findings["capture_missing"]
+    if not config["fa3_source"] and findings["fa3_sources"] is None:
+        missing.append("FlashAttention-3 sources (simfa instrument fetch, or config fa3_source)")
     return f"this machine lacks {', '.join(missing)}" if missing else ""
 
 
