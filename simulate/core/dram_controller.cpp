@@ -95,7 +95,7 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
         waiting.hit = entry;
         half.hit_age[write][bank] = entries_[entry].age;
         half.hits[write] |= bit_of(bank);
-        if (half.row.bank == bank) half.row_known = false;
+        if (half.precharge.bank == bank) half.precharge_known = false;
     }
     ++queued_[write];
     ++bursts_[write];
@@ -126,7 +126,7 @@ void DramController::turn_direction() {
         writing_ = bursts_[0] == 0 || writes >= control_.drain_below_percent * control_.write_queue_entries;
     }
     if (writing_ == before) return;
-    for (Half& half : halves_) half.column_known = half.row_known = false;
+    for (Half& half : halves_) half.forget();
 }
 
 // Finds the next command of all.
@@ -134,12 +134,12 @@ void DramController::choose() {
     best_ = {};
     for (Half& half : halves_) {
         if (!half.column_known || half.column.tick < column_slot()) choose_column(half);
-        if (!half.row_known || half.row.tick < row_slot()) choose_row(half);
-        const Choice& sooner = half.row.before(half.column) ? half.row : half.column;
-        if (sooner.before(best_)) {
-            best_ = sooner;
-            best_half_ = &half;
-        }
+        choose_rows(half);
+        for (const Choice* choice : {&half.column, &half.activate, &half.precharge})
+            if (choice->before(best_)) {
+                best_ = *choice;
+                best_half_ = &half;
+            }
         if (half.refresh_banks == 0 || half.refresh_due > best_.tick) continue;
         const Choice refresh = refresh_of(half);
         if (refresh.before(best_)) {
@@ -163,7 +163,7 @@ void DramController::advance(Tick until) {
     if (!empty()) return;
     // Only closing rows is worth waking up for.
     next_ = kNeverTick;
-    for (const Half& half : halves_) next_ = std::min(next_, half.row.tick);
+    for (const Half& half : halves_) next_ = std::min(next_, half.precharge.tick);
 }
 
 // After more than three turns without work all rows are closed and all turns but the last ones have no trace.
@@ -268,20 +268,27 @@ void DramController::choose_column(Half& half) {
 }
 
 // Rows that bursts of the present direction wait for, and rows that the closed policy closes.
-void DramController::choose_row(Half& half) {
-    std::uint64_t wanted = (half.pending[writing_] & ~half.hits[writing_]) | capped_banks(half);
-    if (control_.row_policy == RowPolicy::closed) wanted |= half.open & ~(half.hits[0] | half.hits[1]);
-    half.row = best_activate(half, wanted & ~half.open);
-    half.row.offer(best_precharge(half, wanted & half.open));
-    half.row_known = simple_rows_;
+void DramController::choose_rows(Half& half) {
+    const Tick slot = row_slot();
+    std::uint64_t wanted = half.pending[writing_] & ~half.hits[writing_];
+    if (!simple_rows_) {
+        wanted |= capped_banks(half);
+        if (control_.row_policy == RowPolicy::closed) wanted |= half.open & ~(half.hits[0] | half.hits[1]);
+    }
+    if (!half.activate_known || half.activate.tick < slot) half.activate = best_activate(half, wanted & ~half.open);
+    if (!half.precharge_known || half.precharge.tick < slot) half.precharge = best_precharge(half, wanted & half.open);
+    half.activate_known = true;
+    half.precharge_known = simple_rows_;
 }
 
 // After a burst of the present direction became the first for its bank, or the first that hits an open row.
 void DramController::offer_new(Half& half, int bank) {
-    if ((half.hits[writing_] & bit_of(bank)) == 0)
-        half.row.offer((half.open & bit_of(bank)) != 0 ? best_precharge(half, bit_of(bank))
-                                                       : best_activate(half, bit_of(bank)));
-    else if (!is_capped(half, bank))
+    if ((half.hits[writing_] & bit_of(bank)) == 0) {
+        if ((half.open & bit_of(bank)) != 0)
+            half.precharge.offer(best_precharge(half, bit_of(bank)));
+        else
+            half.activate.offer(best_activate(half, bit_of(bank)));
+    } else if (!is_capped(half, bank))
         half.column.offer(best_column(half, bit_of(bank)));
 }
 
@@ -300,7 +307,7 @@ DramController::Choice DramController::refresh_of(const Half& half) const {
 // Neighbouring turns fall into different bank groups.
 void DramController::next_refresh(Half& half) {
     half.refresh_due += refresh_interval_;
-    half.column_known = half.row_known = false;
+    half.forget();
     if (control_.refresh == Refresh::all_bank) {
         half.refresh_banks = ~std::uint64_t{0};
         return;
@@ -317,12 +324,13 @@ void DramController::issue(Half& half, const Choice& choice) {
         issue_column(half, choice.bank, choice.tick);
         return;
     }
-    half.row_known = false;
     if (choice.command == Command::activate) {
+        half.activate_known = false;
         row_bus_free_ = choice.tick + timing_.activate_bus_ticks;
         issue_activate(half, choice.bank, choice.tick + kActivateLead);
         return;
     }
+    half.precharge_known = false;
     row_bus_free_ = choice.tick + timing_.precharge_bus_ticks;
     if (choice.command == Command::precharge) {
         close(half, choice.bank, choice.tick);
@@ -380,6 +388,7 @@ void DramController::close(Half& half, int bank, Tick tick) {
         half.waiting[direction][bank].hit = kNone;
         half.hits[direction] &= ~bit_of(bank);
     }
+    if ((half.pending[writing_] & bit_of(bank)) != 0) offer_new(half, bank);
 }
 
 // Looks for the next burst of the open row from entry `from` on.

@@ -104,9 +104,13 @@ class DramController {
         // The best commands, without refreshes. A choice stays the best one until the bus is free only later than it,
         // or until something else than a new candidate comes up.
         Choice column{};
-        Choice row{};
+        Choice activate{};
+        Choice precharge{};
         bool column_known = false;
-        bool row_known = false;
+        bool activate_known = false;
+        bool precharge_known = false;
+
+        void forget() { column_known = activate_known = precharge_known = false; }
     };
 
     class Best;
@@ -118,7 +122,7 @@ class DramController {
     Tick column_slot() const { return std::max(now_, column_bus_free_); }
     Tick row_slot() const { return std::max(now_, row_bus_free_); }
     void choose_column(Half& half);
-    void choose_row(Half& half);
+    void choose_rows(Half& half);
     void choose();
     template <typename Find>
     static Choice before_refresh(const Half& half, std::uint64_t mask, const Find& find);
