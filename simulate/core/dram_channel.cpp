@@ -33,37 +33,66 @@ DramChannel::DramChannel(const DramChannelConfig& config)
       ticks_numerator_(config.ticks_numerator),
       ticks_denominator_(config.ticks_denominator),
       bursts_(config.line_bytes / config.organisation.burst_bytes),
-      path_cycles_(config.path_cycles) {}
+      path_cycles_(config.path_cycles),
+      shortest_read_(Tick{2} * (config.timing.read_latency + config.timing.burst) + config.timing.controller_ticks),
+      controller_ticks_(config.timing.controller_ticks) {}
 
 // A full queue has room at the controller's next command at the earliest.
-Cycle DramChannel::earliest(bool write, Cycle now) const {
-    return controller_.accepts(write, bursts_) ? now : std::max(next_work_, now + 1);
+Cycle DramChannel::earliest_write(Cycle now) {
+    catch_up(first_tick(now));
+    collect();
+    return controller_.accepts(true, bursts_) ? now : std::max(first_cycle(controller_.next_event()), now + 1);
 }
 
 void DramChannel::read(std::uint32_t local, Cycle now, std::uint32_t token) {
     if (lines_.size() <= token) lines_.resize(token + std::size_t{1});
     lines_[token] = {bursts_, 0};
-    push(local, false, now, token);
+    const Tick tick = first_tick(now);
+    catch_up(tick);
+    if (waiting_.empty() && controller_.accepts(false, bursts_))
+        push(local, false, tick, token);
+    else
+        waiting_.push({local, token});
+    collect();
 }
 
-void DramChannel::write(std::uint32_t local, Cycle now) { push(local, true, now, 0); }
-
-void DramChannel::push(std::uint32_t local, bool write, Cycle now, std::uint32_t token) {
+void DramChannel::write(std::uint32_t local, Cycle now) {
     const Tick tick = first_tick(now);
-    controller_.advance(tick);
-    const std::uint32_t first = local * static_cast<std::uint32_t>(bursts_);
-    for (std::int32_t i = 0; i < bursts_; ++i)
-        controller_.push(map_->place(first + static_cast<std::uint32_t>(i)), write, tick, token);
+    catch_up(tick);
+    push(local, true, tick, 0);
     collect();
 }
 
 void DramChannel::advance(Cycle now) {
-    if (now < next_work_) return;
-    controller_.advance(now * ticks_numerator_ / ticks_denominator_);
+    catch_up(now * ticks_numerator_ / ticks_denominator_);
     collect();
 }
 
-// A line is complete with its last burst.
+// Runs the controller up to `until`, command by command while reads wait for a place in its queue.
+void DramChannel::catch_up(Tick until) {
+    while (!waiting_.empty()) {
+        if (controller_.accepts(false, bursts_)) {
+            push(waiting_.front().local, false, tick_, waiting_.front().token);
+            waiting_.pop();
+        } else if (controller_.next_event() <= until) {
+            tick_ = std::max(tick_, controller_.next_event());
+            controller_.advance(tick_);
+        } else {
+            break;
+        }
+    }
+    tick_ = std::max(tick_, until);
+    controller_.advance(tick_);
+}
+
+void DramChannel::push(std::uint32_t local, bool write, Tick tick, std::uint32_t token) {
+    const std::uint32_t first = local * static_cast<std::uint32_t>(bursts_);
+    for (std::int32_t i = 0; i < bursts_; ++i)
+        controller_.push(map_->place(first + static_cast<std::uint32_t>(i)), write, tick, token);
+}
+
+// A line is complete with its last burst. A burst that still waits is complete no sooner than if the next command were
+// its read; one that finds a write in the queue, when it gets there, at once.
 void DramChannel::collect() {
     for (const DramController::Done& done : controller_.done()) {
         Line& line = lines_[done.id];
@@ -71,7 +100,10 @@ void DramChannel::collect() {
         if (--line.bursts_left == 0) complete(first_cycle(line.end) + path_cycles_, done.id);
     }
     controller_.done().clear();
-    next_work_ = first_cycle(controller_.next_event());
+    not_before_ = kNever;
+    if (controller_.reads_waiting() == 0 && waiting_.empty()) return;
+    const Tick shortest = waiting_.empty() ? shortest_read_ : controller_ticks_;
+    not_before_ = first_cycle(controller_.next_event() + shortest) + path_cycles_;
 }
 
 }  // namespace simfa

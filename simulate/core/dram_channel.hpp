@@ -9,6 +9,7 @@
 #include "dram_config.hpp"
 #include "dram_controller.hpp"
 #include "memory_channel.hpp"
+#include "ring_buffer.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -24,13 +25,14 @@ struct DramChannelConfig {
     std::shared_ptr<const AddressMap> map = nullptr;
 };
 
+// The controller runs behind the slice and catches up when it must: for a write, whose place depends on it, and before
+// the first cycle at which a read can be complete. Reads that find no place in its queue wait here, in order.
 class DramChannel final : public MemoryChannel {
   public:
     // Throws `std::invalid_argument` naming the value that cannot be.
     explicit DramChannel(const DramChannelConfig& config);
 
-    Cycle earliest_read(Cycle now) const override { return earliest(false, now); }
-    Cycle earliest_write(Cycle now) const override { return earliest(true, now); }
+    Cycle earliest_write(Cycle now) override;
     void read(std::uint32_t local, Cycle now, std::uint32_t token) override;
     void write(std::uint32_t local, Cycle now) override;
     void advance(Cycle now) override;
@@ -42,6 +44,10 @@ class DramChannel final : public MemoryChannel {
         std::int32_t bursts_left = 0;
         Tick end = 0;
     };
+    struct WaitingRead {
+        std::uint32_t local;
+        std::uint32_t token;
+    };
 
     Tick first_tick(Cycle cycle) const {
         return (cycle * ticks_numerator_ + ticks_denominator_ - 1) / ticks_denominator_;
@@ -51,8 +57,8 @@ class DramChannel final : public MemoryChannel {
                    ? kNever
                    : (tick * ticks_denominator_ + ticks_numerator_ - 1) / ticks_numerator_;
     }
-    Cycle earliest(bool write, Cycle now) const;
-    void push(std::uint32_t local, bool write, Cycle now, std::uint32_t token);
+    void catch_up(Tick until);
+    void push(std::uint32_t local, bool write, Tick tick, std::uint32_t token);
     void collect();
 
     DramController controller_;
@@ -61,7 +67,11 @@ class DramChannel final : public MemoryChannel {
     std::int64_t ticks_denominator_;
     std::int32_t bursts_;
     Cycle path_cycles_;
+    Tick shortest_read_;  // from a read command to the data's arrival at the requester
+    Tick controller_ticks_;
+    Tick tick_ = 0;            // the controller has come this far
     std::vector<Line> lines_;  // by token
+    RingBuffer<WaitingRead> waiting_;
 };
 
 }  // namespace simfa

@@ -60,12 +60,11 @@ DramController::DramController(const DramOrganisation& organisation, const DramT
         static_cast<std::size_t>(control.read_queue_entries + control.write_queue_entries + control.opened_entries));
     for (auto entry = static_cast<std::int32_t>(entries_.size()); entry-- > 0; free_entry_ = entry)
         entries_[entry].next = free_entry_;
-    const auto banks = static_cast<std::size_t>(organisation.bank_count());
     refresh_interval_ =
         Tick{2} * (control.refresh == Refresh::all_bank ? timing.refresh_interval : timing.refresh_bank_interval);
     for (int index = 0; index < organisation.pseudo_channels; ++index) {
         halves_.push_back({.dram = PseudoChannel(organisation, timing)});
-        halves_.back().waiting.fill(std::vector<Waiting>(banks));
+        for (auto& ages : halves_.back().first_age) ages.fill(kLastAge);
         if (control.refresh == Refresh::none) continue;
         halves_.back().refresh_due = refresh_interval_ * control.channel / control.channels;
         next_refresh(halves_.back());
@@ -86,7 +85,7 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     const std::int32_t entry = free_entry_;
     free_entry_ = entries_[entry].next;
     Waiting& waiting = half.waiting[write][place.bank];
-    if (waiting.first == kNone) waiting.first_age = next_age_;
+    if (waiting.first == kNone) half.first_age[write][bank] = next_age_;
     entries_[entry] = {static_cast<std::int32_t>(place.row), place.column, id, kNone, waiting.last, false, next_age_++};
     (waiting.last == kNone ? waiting.first : entries_[waiting.last].next) = entry;
     waiting.last = entry;
@@ -94,14 +93,15 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     half.pending[write] |= bit_of(bank);
     if (waiting.hit == kNone && half.dram.open_row(bank) == entries_[entry].row) {
         waiting.hit = entry;
-        waiting.hit_age = entries_[entry].age;
+        half.hit_age[write][bank] = entries_[entry].age;
         half.hits[write] |= bit_of(bank);
-        if (half.row.bank == bank) half.row_known = false;
+        if (half.precharge.bank == bank) half.precharge_known = false;
     }
     ++queued_[write];
     ++bursts_[write];
     turn_direction();
     if (write == writing_ && (first || waiting.hit == entry)) offer_new(half, bank);
+    best_known_ = false;
     next_ = std::min(next_, tick);
     now_ = std::max(now_, tick);
 }
@@ -126,45 +126,44 @@ void DramController::turn_direction() {
         writing_ = bursts_[0] == 0 || writes >= control_.drain_below_percent * control_.write_queue_entries;
     }
     if (writing_ == before) return;
-    for (Half& half : halves_) half.column_known = half.row_known = false;
+    for (Half& half : halves_) half.forget();
 }
 
-DramController::Choice DramController::choose(Half*& of) {
-    Choice best;
+// Finds the next command of all.
+void DramController::choose() {
+    best_ = {};
     for (Half& half : halves_) {
         if (!half.column_known || half.column.tick < column_slot()) choose_column(half);
-        if (!half.row_known || half.row.tick < row_slot()) choose_row(half);
-        const Choice& sooner = half.row.before(half.column) ? half.row : half.column;
-        if (sooner.before(best)) {
-            best = sooner;
-            of = &half;
-        }
-        if (half.refresh_banks == 0 || half.refresh_due > best.tick) continue;
+        choose_rows(half);
+        for (const Choice* choice : {&half.column, &half.activate, &half.precharge})
+            if (choice->before(best_)) {
+                best_ = *choice;
+                best_half_ = &half;
+            }
+        if (half.refresh_banks == 0 || half.refresh_due > best_.tick) continue;
         const Choice refresh = refresh_of(half);
-        if (refresh.before(best)) {
-            best = refresh;
-            of = &half;
+        if (refresh.before(best_)) {
+            best_ = refresh;
+            best_half_ = &half;
         }
     }
-    return best;
+    best_known_ = true;
 }
 
 void DramController::advance(Tick until) {
     if (empty()) skip_refreshes(until);
     for (;;) {
-        Half* half = nullptr;
-        const Choice best = choose(half);
-        if (best.tick > until) {
-            next_ = best.tick;
-            break;
-        }
-        issue(*half, best);
+        if (!best_known_) choose();
+        if (best_.tick > until) break;
+        best_known_ = false;
+        issue(*best_half_, best_);
     }
     now_ = std::max(now_, until);
+    next_ = best_.tick;
     if (!empty()) return;
     // Only closing rows is worth waking up for.
     next_ = kNeverTick;
-    for (const Half& half : halves_) next_ = std::min(next_, half.row.tick);
+    for (const Half& half : halves_) next_ = std::min(next_, half.precharge.tick);
 }
 
 // After more than three turns without work all rows are closed and all turns but the last ones have no trace.
@@ -177,12 +176,13 @@ void DramController::skip_refreshes(Tick until) {
         for_each_bank(half.open, [&](int bank) { close(half, bank, half.refresh_due); });
         const Tick turns = (until - half.refresh_due) / turn - 1;
         half.refresh_due += turns * turn;
+        best_known_ = false;
         stats_.refreshes += turns * (turn / refresh_interval_);
     }
 }
 
 // An older burst waits for another row of a bank whose row has had its share.
-bool DramController::capped(const Half& half, int bank) const {
+bool DramController::is_capped(const Half& half, int bank) const {
     if (control_.row_hit_cap == 0 || half.dram.bursts_of_row(bank) < control_.row_hit_cap) return false;
     return entries_[half.waiting[writing_][bank].first].row != half.dram.open_row(bank);
 }
@@ -192,12 +192,10 @@ class DramController::Best {
   public:
     explicit Best(Tick slot) : slot_(slot) {}
 
-    void offer(const Half& half, int bank, Tick tick, std::uint64_t age) {
-        const Tick at = std::max(tick, slot_);
-        const std::uint64_t key = static_cast<std::uint64_t>(at - slot_) << kAgeBits | age;
-        const bool better = key < key_ && !refreshing(half, bank, at);
-        key_ = better ? key : key_;
-        bank_ = better ? bank : bank_;
+    void offer(int bank, Tick tick, std::uint64_t age) {
+        const std::uint64_t key = static_cast<std::uint64_t>(std::max(tick, slot_) - slot_) << kAgeBits | age;
+        bank_ = key < key_ ? bank : bank_;
+        key_ = key < key_ ? key : key_;
     }
 
     Choice choice(Command command) const {
@@ -213,55 +211,85 @@ class DramController::Best {
     int bank_ = 0;
 };
 
-void DramController::choose_column(Half& half) {
-    Best best(rising_edge(column_slot()));
-    for_each_bank(half.hits[writing_], [&](int bank) {
-        if (capped(half, bank)) return;
-        const Tick tick = rising_edge(half.dram.column_ready(bank, writing_));
-        best.offer(half, bank, tick, half.waiting[writing_][bank].hit_age);
+// The best of the banks in `mask`; those that the next refresh is for only count before it is due.
+template <typename Find>
+DramController::Choice DramController::before_refresh(const Half& half, std::uint64_t mask, const Find& find) {
+    Choice best = find(mask & ~half.refresh_banks);
+    if ((mask & half.refresh_banks) == 0) return best;
+    const Choice other = find(mask & half.refresh_banks);
+    if (other.tick < half.refresh_due) best.offer(other);
+    return best;
+}
+
+// Banks of `mask`, whose open rows bursts wait for.
+DramController::Choice DramController::best_column(const Half& half, std::uint64_t mask) const {
+    return before_refresh(half, mask, [&](std::uint64_t banks) {
+        Best best(rising_edge(column_slot()));
+        for_each_bank(banks, [&](int bank) {
+            best.offer(bank, rising_edge(half.dram.column_ready(bank, writing_)), half.hit_age[writing_][bank]);
+        });
+        return best.choice(Command::column);
     });
-    half.column = best.choice(Command::column);
+}
+
+// Banks of `mask`, all of them closed.
+DramController::Choice DramController::best_activate(const Half& half, std::uint64_t mask) const {
+    return before_refresh(half, mask, [&](std::uint64_t banks) {
+        Best best(rising_edge(std::max(row_slot(), half.dram.any_activate_ready() - kActivateLead)));
+        for_each_bank(banks, [&](int bank) {
+            const Tick tick = rising_edge(half.dram.bank_activate_ready(bank) - kActivateLead);
+            best.offer(bank, tick, half.first_age[writing_][bank]);
+        });
+        return best.choice(Command::activate);
+    });
+}
+
+// Banks of `mask`, all of them open.
+DramController::Choice DramController::best_precharge(const Half& half, std::uint64_t mask) const {
+    return before_refresh(half, mask, [&](std::uint64_t banks) {
+        Best best(row_slot());
+        for_each_bank(banks, [&](int bank) {
+            best.offer(bank, half.dram.precharge_ready(bank), half.first_age[writing_][bank]);
+        });
+        return best.choice(Command::precharge);
+    });
+}
+
+std::uint64_t DramController::capped_banks(const Half& half) const {
+    std::uint64_t capped = 0;
+    if (control_.row_hit_cap > 0)
+        for_each_bank(half.hits[writing_], [&](int bank) { capped |= is_capped(half, bank) ? bit_of(bank) : 0; });
+    return capped;
+}
+
+void DramController::choose_column(Half& half) {
+    half.column = best_column(half, half.hits[writing_] & ~capped_banks(half));
     half.column_known = true;
 }
 
 // Rows that bursts of the present direction wait for, and rows that the closed policy closes.
-void DramController::choose_row(Half& half) {
+void DramController::choose_rows(Half& half) {
+    const Tick slot = row_slot();
     std::uint64_t wanted = half.pending[writing_] & ~half.hits[writing_];
     if (!simple_rows_) {
-        for_each_bank(half.hits[writing_], [&](int bank) { wanted |= capped(half, bank) ? bit_of(bank) : 0; });
+        wanted |= capped_banks(half);
         if (control_.row_policy == RowPolicy::closed) wanted |= half.open & ~(half.hits[0] | half.hits[1]);
     }
-    Best to_open(rising_edge(row_slot()));
-    for_each_bank(wanted & ~half.open, [&](int bank) {
-        const Tick tick = rising_edge(half.dram.activate_ready(bank) - kActivateLead);
-        to_open.offer(half, bank, tick, half.waiting[writing_][bank].first_age);
-    });
-    Best to_close(row_slot());
-    for_each_bank(wanted & half.open, [&](int bank) {
-        to_close.offer(half, bank, half.dram.precharge_ready(bank), half.waiting[writing_][bank].first_age);
-    });
-    half.row = to_open.choice(Command::activate);
-    half.row.offer(to_close.choice(Command::precharge));
-    half.row_known = simple_rows_;
+    if (!half.activate_known || half.activate.tick < slot) half.activate = best_activate(half, wanted & ~half.open);
+    if (!half.precharge_known || half.precharge.tick < slot) half.precharge = best_precharge(half, wanted & half.open);
+    half.activate_known = true;
+    half.precharge_known = simple_rows_;
 }
 
 // After a burst of the present direction became the first for its bank, or the first that hits an open row.
 void DramController::offer_new(Half& half, int bank) {
-    const Waiting& waiting = half.waiting[writing_][bank];
-    if ((half.hits[writing_] & bit_of(bank)) != 0) {
-        if (capped(half, bank)) return;
-        Best best(rising_edge(column_slot()));
-        best.offer(half, bank, rising_edge(half.dram.column_ready(bank, writing_)), waiting.hit_age);
-        half.column.offer(best.choice(Command::column));
-    } else if ((half.open & bit_of(bank)) != 0) {
-        Best best(row_slot());
-        best.offer(half, bank, half.dram.precharge_ready(bank), waiting.first_age);
-        half.row.offer(best.choice(Command::precharge));
-    } else {
-        Best best(rising_edge(row_slot()));
-        best.offer(half, bank, rising_edge(half.dram.activate_ready(bank) - kActivateLead), waiting.first_age);
-        half.row.offer(best.choice(Command::activate));
-    }
+    if ((half.hits[writing_] & bit_of(bank)) == 0) {
+        if ((half.open & bit_of(bank)) != 0)
+            half.precharge.offer(best_precharge(half, bit_of(bank)));
+        else
+            half.activate.offer(best_activate(half, bit_of(bank)));
+    } else if (!is_capped(half, bank))
+        half.column.offer(best_column(half, bit_of(bank)));
 }
 
 DramController::Choice DramController::refresh_of(const Half& half) const {
@@ -279,7 +307,7 @@ DramController::Choice DramController::refresh_of(const Half& half) const {
 // Neighbouring turns fall into different bank groups.
 void DramController::next_refresh(Half& half) {
     half.refresh_due += refresh_interval_;
-    half.column_known = half.row_known = false;
+    half.forget();
     if (control_.refresh == Refresh::all_bank) {
         half.refresh_banks = ~std::uint64_t{0};
         return;
@@ -296,12 +324,13 @@ void DramController::issue(Half& half, const Choice& choice) {
         issue_column(half, choice.bank, choice.tick);
         return;
     }
-    half.row_known = false;
     if (choice.command == Command::activate) {
+        half.activate_known = false;
         row_bus_free_ = choice.tick + timing_.activate_bus_ticks;
         issue_activate(half, choice.bank, choice.tick + kActivateLead);
         return;
     }
+    half.precharge_known = false;
     row_bus_free_ = choice.tick + timing_.precharge_bus_ticks;
     if (choice.command == Command::precharge) {
         close(half, choice.bank, choice.tick);
@@ -359,6 +388,7 @@ void DramController::close(Half& half, int bank, Tick tick) {
         half.waiting[direction][bank].hit = kNone;
         half.hits[direction] &= ~bit_of(bank);
     }
+    if ((half.pending[writing_] & bit_of(bank)) != 0) offer_new(half, bank);
 }
 
 // Looks for the next burst of the open row from entry `from` on.
@@ -366,7 +396,7 @@ void DramController::find_hit(Half& half, int direction, int bank, std::int32_t 
     const std::int32_t row = half.dram.open_row(bank);
     while (from != kNone && entries_[from].row != row) from = entries_[from].next;
     half.waiting[direction][bank].hit = from;
-    half.waiting[direction][bank].hit_age = from == kNone ? kLastAge : entries_[from].age;
+    half.hit_age[direction][bank] = from == kNone ? kLastAge : entries_[from].age;
     half.hits[direction] &= ~bit_of(bank);
     if (from != kNone) half.hits[direction] |= bit_of(bank);
 }
@@ -377,7 +407,7 @@ std::int32_t DramController::remove(Half& half, int direction, int bank, std::in
     const Entry gone = entries_[entry];
     (gone.previous == kNone ? waiting.first : entries_[gone.previous].next) = gone.next;
     (gone.next == kNone ? waiting.last : entries_[gone.next].previous) = gone.previous;
-    waiting.first_age = waiting.first == kNone ? kLastAge : entries_[waiting.first].age;
+    half.first_age[direction][bank] = waiting.first == kNone ? kLastAge : entries_[waiting.first].age;
     if (waiting.first == kNone) half.pending[direction] &= ~bit_of(bank);
     entries_[entry].next = free_entry_;
     free_entry_ = entry;

@@ -32,6 +32,8 @@ class DramController {
 
     // Throws `std::invalid_argument` naming the value that cannot be.
     DramController(const DramOrganisation& organisation, const DramTiming& timing, const DramControl& control);
+    DramController(const DramController&) = delete;
+    DramController& operator=(const DramController&) = delete;
 
     // True if the queue of reads (writes) has room for `bursts` more.
     bool accepts(bool write, int bursts) const { return queue_entries_[write] - queued_[write] >= bursts; }
@@ -49,7 +51,8 @@ class DramController {
     // Completions that have become known, in no order; the caller empties the list.
     std::vector<Done>& done() { return done_; }
 
-    Tick last_data() const { return last_data_; }  // the tick after the last data on the bus
+    int reads_waiting() const { return bursts_[0]; }  // whose command has not been issued
+    Tick last_data() const { return last_data_; }     // the tick after the last data on the bus
     const DramStats& stats() const { return stats_; }
 
   private:
@@ -67,6 +70,7 @@ class DramController {
     };
 
     static constexpr std::int32_t kNone = -1;
+    static constexpr int kMostBanks = PseudoChannel::kMostBanks;
     static constexpr int kAgeBits = 44;
     static constexpr std::uint64_t kLastAge = (std::uint64_t{1} << kAgeBits) - 1;
     struct Entry {
@@ -83,13 +87,13 @@ class DramController {
         std::int32_t first = kNone;
         std::int32_t last = kNone;
         std::int32_t hit = kNone;
-        std::uint64_t first_age = kLastAge;
-        std::uint64_t hit_age = kLastAge;
     };
     // A pseudo channel and what waits for it. Masks have one bit a bank.
     struct Half {
         PseudoChannel dram;
-        std::array<std::vector<Waiting>, 2> waiting{};  // [write][bank]
+        std::array<std::array<Waiting, kMostBanks>, 2> waiting{};  // [write][bank]
+        std::array<std::array<std::uint64_t, kMostBanks>, 2> first_age{};
+        std::array<std::array<std::uint64_t, kMostBanks>, 2> hit_age{};
         std::array<std::uint64_t, 2> pending{};
         std::array<std::uint64_t, 2> hits{};
         std::uint64_t open = 0;
@@ -100,9 +104,13 @@ class DramController {
         // The best commands, without refreshes. A choice stays the best one until the bus is free only later than it,
         // or until something else than a new candidate comes up.
         Choice column{};
-        Choice row{};
+        Choice activate{};
+        Choice precharge{};
         bool column_known = false;
-        bool row_known = false;
+        bool activate_known = false;
+        bool precharge_known = false;
+
+        void forget() { column_known = activate_known = precharge_known = false; }
     };
 
     class Best;
@@ -114,16 +122,18 @@ class DramController {
     Tick column_slot() const { return std::max(now_, column_bus_free_); }
     Tick row_slot() const { return std::max(now_, row_bus_free_); }
     void choose_column(Half& half);
-    void choose_row(Half& half);
-    Choice choose(Half*& of);
+    void choose_rows(Half& half);
+    void choose();
+    template <typename Find>
+    static Choice before_refresh(const Half& half, std::uint64_t mask, const Find& find);
+    Choice best_column(const Half& half, std::uint64_t mask) const;
+    Choice best_activate(const Half& half, std::uint64_t mask) const;
+    Choice best_precharge(const Half& half, std::uint64_t mask) const;
+    std::uint64_t capped_banks(const Half& half) const;
     Choice refresh_of(const Half& half) const;
     void offer_new(Half& half, int bank);
-    // A refresh that comes first keeps `bank` from a command at `tick`.
-    static bool refreshing(const Half& half, int bank, Tick tick) {
-        return tick >= half.refresh_due && (half.refresh_banks >> bank & 1) != 0;
-    }
     void next_refresh(Half& half);
-    inline bool capped(const Half& half, int bank) const;
+    bool is_capped(const Half& half, int bank) const;
 
     void issue(Half& half, const Choice& choice);
     void issue_column(Half& half, int bank, Tick tick);
@@ -150,6 +160,9 @@ class DramController {
     Tick column_bus_free_ = 0;
     Tick row_bus_free_ = 0;
     Tick next_ = kNeverTick;
+    Choice best_{};  // the next command of all, while nothing new comes
+    Half* best_half_ = nullptr;
+    bool best_known_ = false;
     Tick last_data_ = 0;
     Tick refresh_interval_ = 0;  // between two refreshes of a pseudo channel
     std::vector<Done> done_;

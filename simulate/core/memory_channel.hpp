@@ -18,25 +18,25 @@ class MemoryChannel {
     MemoryChannel& operator=(const MemoryChannel&) = delete;
     virtual ~MemoryChannel() = default;
 
-    // `now` if a read (write) is accepted at `now`; else the next cycle at which it is worth asking again.
-    virtual Cycle earliest_read(Cycle now) const = 0;
-    virtual Cycle earliest_write(Cycle now) const = 0;
+    // `now` if a write is accepted at `now`; else the next cycle at which it is worth asking again.
+    virtual Cycle earliest_write(Cycle now) = 0;
 
-    // Takes a line that `earliest_read` (`earliest_write`) accepted at `now`. `local` numbers the lines of this
-    // channel; `token` comes back with the data. Writes are posted: done, for the sender, when taken.
+    // Takes a line. `local` numbers the lines of this channel; `token` comes back with the data of a read. Reads are
+    // always taken: the sender has a place for each. Writes are taken when `earliest_write` says so and are posted:
+    // done, for the sender, when taken.
     virtual void read(std::uint32_t local, Cycle now, std::uint32_t token) = 0;
     virtual void write(std::uint32_t local, Cycle now) = 0;
 
-    // Does all work that is due up to and including `now`.
+    // Finds all reads that are complete by `now`.
     virtual void advance(Cycle now) = 0;
 
     // Counts of a channel with banks; zeros for one without.
     virtual DramStats dram_stats() const { return {}; }
 
-    // The next cycle at which `advance` does something or a read is complete; `kNever` if there is nothing to do.
+    // No read is complete before this cycle; `kNever` if none is outstanding.
     Cycle next_event() const {
         const Cycle completion = completions_.empty() ? kNever : completions_.front().cycle;
-        return completion < next_work_ ? completion : next_work_;
+        return completion < not_before_ ? completion : not_before_;
     }
 
     // Takes the token of a read whose data is there by `now`, in order of completion; false if there is none.
@@ -62,7 +62,7 @@ class MemoryChannel {
         }
     }
 
-    Cycle next_work_ = kNever;
+    Cycle not_before_ = kNever;  // the same for reads whose completion is not known yet
 
   private:
     RingBuffer<Completion> completions_;

@@ -15,6 +15,7 @@ namespace simfa {
 class PseudoChannel {
   public:
     static constexpr std::int32_t kClosed = -1;
+    static constexpr int kMostBanks = 64;
 
     PseudoChannel(const DramOrganisation& organisation, const DramTiming& clocks);
 
@@ -28,10 +29,12 @@ class PseudoChannel {
         return std::max({state.column_ready[write], groups_[state.group].column_ready[write],
                          sids_[state.sid].column_ready[write]});
     }
-    Tick activate_ready(int bank) const {
-        const Bank& state = banks_[bank];
-        return std::max({state.activate_ready, groups_[state.group].activate_ready, activate_ready_,
-                         activates_[next_activate_] + ticks_.four_activates});
+    // Earliest tick of an activate: the later of what holds for all banks and what holds for one.
+    Tick any_activate_ready() const {
+        return std::max(activate_ready_, activates_[next_activate_] + ticks_.four_activates);
+    }
+    Tick bank_activate_ready(int bank) const {
+        return std::max(banks_[bank].activate_ready, groups_[banks_[bank].group].activate_ready);
     }
     Tick precharge_ready(int bank) const { return std::max(banks_[bank].precharge_ready, precharge_ready_); }
     Tick refresh_ready(int bank) const { return std::max(banks_[bank].activate_ready, refresh_ready_); }

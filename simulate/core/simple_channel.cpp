@@ -42,7 +42,7 @@ std::int64_t SimpleChannel::serve(Cycle now, std::int64_t units) {
     return start;
 }
 
-Cycle SimpleChannel::earliest_write(Cycle now) const {
+Cycle SimpleChannel::earliest_write(Cycle now) {
     const std::int64_t accepted = free_ - backlog_units_;
     return accepted <= now * units_per_cycle_ ? now : (accepted + units_per_cycle_ - 1) / units_per_cycle_;
 }

@@ -21,8 +21,7 @@ class SimpleChannel final : public MemoryChannel {
     // Throws `std::invalid_argument` naming the value that cannot be.
     explicit SimpleChannel(const SimpleChannelConfig& config);
 
-    Cycle earliest_read(Cycle now) const override { return now; }
-    Cycle earliest_write(Cycle now) const override;
+    Cycle earliest_write(Cycle now) override;
     void read(std::uint32_t local, Cycle now, std::uint32_t token) override;
     void write(std::uint32_t local, Cycle now) override;
     void advance(Cycle) override {}

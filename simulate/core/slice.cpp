@@ -243,11 +243,13 @@ Blocked Slice::try_miss(const SliceRequest& request, Cycle now) {
     } else {
         if (mshr_.full()) return Blocked::mshr_entries;
         count_mshr(now);
-        misses_.push({hash_.place(request.message.line).local, static_cast<std::uint32_t>(mshr_.allocate(request))});
+        const auto token = static_cast<std::uint32_t>(mshr_.allocate(request));
+        channel_->read(hash_.place(request.message.line).local, now, token);
+        ++stats_.memory_reads;
         stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
         ++stats_.read_misses;
     }
-    feed_channel(now);
+    write_back(now);
     schedule(now);
     return Blocked::none;
 }
@@ -259,14 +261,14 @@ Blocked Slice::wait_for_line(int entry, const SliceRequest& request) {
     return Blocked::none;
 }
 
-// What happens apart from requests, in this order within a cycle: lines come from memory, hops arrive, waiting lines go
-// to memory, answers enter the response queue. Requests have their turn afterwards.
+// What happens apart from requests, in this order within a cycle: lines come from memory, hops arrive, replaced lines
+// go to memory, answers enter the response queue. Requests have their turn afterwards.
 void Slice::run_internal(Cycle now) {
-    channel_->advance(now);
+    if (channel_->next_event() <= now) channel_->advance(now);
     std::uint32_t token = 0;
     while (channel_->pop_completion(now, token)) fill(static_cast<int>(token));
     for (; !hops_.empty() && hops_.front().arrival <= now; hops_.pop()) receive_hop(hops_.front());
-    feed_channel(now);
+    write_back(now);
     answer_waiting(now);
     schedule(now);
     retry_ = std::min(retry_, now);
@@ -320,14 +322,10 @@ void Slice::answer_waiting(Cycle now) {
     }
 }
 
-void Slice::feed_channel(Cycle now) {
+void Slice::write_back(Cycle now) {
     for (; !write_backs_.empty() && channel_->earliest_write(now) <= now; write_backs_.pop()) {
         channel_->write(write_backs_.front(), now);
         ++stats_.memory_writes;
-    }
-    for (; !misses_.empty() && channel_->earliest_read(now) <= now; misses_.pop()) {
-        channel_->read(misses_.front().local, now, misses_.front().token);
-        ++stats_.memory_reads;
     }
 }
 
@@ -336,7 +334,6 @@ void Slice::schedule(Cycle now) {
     if (!hops_.empty()) next = std::min(next, hops_.front().arrival);
     if (!answers_.empty()) next = std::min(next, response_room_cycle());
     if (!write_backs_.empty()) next = std::min(next, channel_->earliest_write(now));
-    if (!misses_.empty()) next = std::min(next, channel_->earliest_read(now));
     next_internal_ = next;
 }
 

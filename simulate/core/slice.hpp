@@ -128,10 +128,6 @@ class Slice {
         Cycle departure;  // from the port
         Message message;  // the request
     };
-    struct Miss {
-        std::uint32_t local;
-        std::uint32_t token;
-    };
 
     Cycle next_service() const {
         if (requests_.empty()) return kNever;
@@ -151,7 +147,7 @@ class Slice {
     void insert_shadow(const SliceRequest& hop);
     void fill(int entry);
     void answer_waiting(Cycle now);
-    void feed_channel(Cycle now);
+    void write_back(Cycle now);
     void schedule(Cycle now);
 
     void insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags);
@@ -174,7 +170,6 @@ class Slice {
     RingBuffer<Answer> answers_;
     RingBuffer<Response> responses_;         // response queue; posted in the window of their departure
     RingBuffer<std::uint32_t> write_backs_;  // local line numbers
-    RingBuffer<Miss> misses_;
 
     Cycle service_free_ = 0;        // the next request may be served from here on
     Cycle retry_ = 0;               // the oldest request need not be tried before

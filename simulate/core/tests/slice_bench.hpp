@@ -103,6 +103,12 @@ class SliceBench {
         return sum;
     }
 
+    DramStats dram_total() const {
+        DramStats sum;
+        for (const Slice& slice : slices_) sum += slice.dram_stats();
+        return sum;
+    }
+
   private:
     struct Post {
         Cycle cycle;

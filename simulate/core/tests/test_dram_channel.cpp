@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <memory>
+#include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -52,45 +55,82 @@ TEST(dram_channel_starts_after_the_request) {
     CHECK_EQ(completions(dram)[0], (1422 + 113) * 183 / 260 + 1 + 100);
 }
 
-TEST(dram_channel_holds_lines_back_when_its_queue_is_full) {
+// With room for one line the activates for the second start when the last read of the first goes out, at tick 74: edges
+// 76 and 84, last read 148. With room for both they follow at 18 and 26, and its last read goes out at 90.
+TEST(dram_channel_reads_wait_for_a_place_in_the_queue) {
     DramChannelConfig config = beside_sm();
-    config.control.read_queue_entries = 8;
+    config.control.opened_entries = 0;
+    for (const auto& [entries, last_tick] : {std::pair{4, 148}, std::pair{8, 90}}) {
+        config.control.read_queue_entries = entries;
+        DramChannel dram(config);
+        dram.read(0, 0, 0);
+        dram.read(1, 0, 1);
+        const std::vector<Cycle> cycles = completions(dram);
+        CHECK_EQ(cycles.size(), 2U);
+        CHECK_EQ(cycles[0], 80 + 100);
+        CHECK_EQ(cycles[1], (last_tick + 38 + 1) * 183 / 260 + 1 + 100);
+        CHECK_EQ(dram.dram_stats().reads, 8);
+    }
+}
+
+// Two places for lines; a third write waits until four bursts have left. The direction turns at once, as nothing is
+// read: activates at ticks 0, 8 and 16, writes at 28, 36, 40 and 44, so there is room from tick 44, cycle 30.97, on.
+TEST(dram_channel_writes_wait_for_a_place_in_the_queue) {
+    DramChannelConfig config = beside_sm();
+    config.control.write_queue_entries = 8;
     config.control.opened_entries = 0;
     DramChannel dram(config);
-    dram.read(0, 0, 0);
-    CHECK_EQ(dram.earliest_read(0), 0);
-    dram.read(2048, 0, 1);
-    CHECK(dram.earliest_read(0) > 0);
-    CHECK_EQ(dram.earliest_write(0), 0);
-    Cycle now = 0;
-    while (dram.earliest_read(now) > now) {
-        now = dram.earliest_read(now);
-        dram.advance(now);
+    for (const std::uint32_t line : {0U, 1U}) {
+        CHECK_EQ(dram.earliest_write(0), 0);
+        dram.write(line, 0);
     }
-    CHECK_EQ(dram.dram_stats().reads, 4);
-    dram.read(1, now, 2);
-    const std::vector<Cycle> cycles = completions(dram);
-    CHECK_EQ(cycles.size(), 3U);
-    CHECK(cycles[2] > cycles[0]);
+    CHECK_EQ(dram.next_event(), kNever);
+    Cycle now = 0;
+    while (dram.earliest_write(now) > now) now = dram.earliest_write(now);
+    CHECK_EQ(dram.dram_stats().writes, 4);
+    CHECK_EQ(now, 31);
 }
 
 // 128 bytes in 4 bursts of 4 ticks over two pseudo channels: 8 ticks or 5.63 cycles a line when the bus is full.
 TEST(dram_channel_streams_at_the_bus_rate) {
     DramChannel dram(beside_sm());
-    Cycle now = 0;
-    std::vector<Cycle> cycles(4000);
-    for (std::uint32_t line = 0; line < cycles.size();) {
-        dram.advance(now);
-        for (std::uint32_t token = 0; dram.pop_completion(now, token);) cycles[token] = now;
-        if (dram.earliest_read(now) <= now) {
-            dram.read(line, now, line);
-            ++line;
-        } else {
-            now = dram.earliest_read(now);
-        }
-    }
-    const double rate = static_cast<double>(now) / static_cast<double>(cycles.size());
+    for (std::uint32_t line = 0; line < 4000; ++line) dram.read(line, 0, line);
+    const std::vector<Cycle> cycles = completions(dram);
+    CHECK_EQ(cycles.size(), 4000U);
+    const double rate = static_cast<double>(cycles.back()) / 4000.0;
     CHECK(rate > 8.0 * 183 / 260 * 0.99 && rate < 8.0 * 183 / 260 * 1.01);
+}
+
+// Looking at the channel more often changes nothing.
+TEST(dram_channel_catches_up_exactly) {
+    DramChannelConfig config = beside_sm();
+    config.control.read_queue_entries = 8;
+    config.control.write_queue_entries = 8;
+    config.control.refresh = Refresh::per_bank;
+    for (const Cycle path : {0, 3, 250}) {
+        config.path_cycles = path;
+        std::vector<Cycle> found[2];
+        for (const bool every_cycle : {false, true}) {
+            DramChannel dram(config);
+            std::mt19937 random(5);
+            std::vector<Cycle>& cycles = found[every_cycle];
+            std::uint32_t token = 0;
+            for (Cycle now = 0; now < 30000; ++now) {
+                if (every_cycle || dram.next_event() <= now) dram.advance(now);
+                for (std::uint32_t done = 0; dram.pop_completion(now, done);) cycles[done] = now;
+                if (now > 20000 || random() % 40 != 0) continue;
+                const std::uint32_t line = random() % 4 == 0 ? random() % 1000000 : random() % 64;
+                if (random() % 3 == 0) {
+                    if (dram.earliest_write(now) <= now) dram.write(line, now);
+                } else {
+                    cycles.push_back(kNever);
+                    dram.read(line, now, token++);
+                }
+            }
+        }
+        CHECK(found[0] == found[1]);
+        CHECK(std::find(found[0].begin(), found[0].end(), kNever) == found[0].end());
+    }
 }
 
 TEST(dram_channel_refuses_impossible_values) {

@@ -59,6 +59,7 @@ SliceConfig crowded(bool remote_copy) {
 struct Outcome {
     std::vector<Answer> answers;
     SliceStats stats;
+    DramStats dram;
 };
 
 std::unique_ptr<MemoryChannel> simple_channel(int) {
@@ -92,7 +93,7 @@ Outcome simulate(const std::vector<Traffic>& traffic, bool remote_copy, Cycle wi
         item.write ? bench.write(item.cycle, item.pair, item.line, item.tag)
                    : bench.read(item.cycle, item.pair, item.line, item.tag);
     std::vector<Answer> answers = bench.run();
-    return {std::move(answers), bench.total()};
+    return {std::move(answers), bench.total(), bench.dram_total()};
 }
 
 }  // namespace
@@ -141,6 +142,7 @@ TEST(slices_give_the_same_answers_for_any_window) {
                 const Outcome other = simulate(traffic, remote_copy, window, make_channel);
                 CHECK(one.answers == other.answers);
                 CHECK(one.stats == other.stats);
+                CHECK(one.dram == other.dram);
             }
         }
 }
