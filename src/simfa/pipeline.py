@@ -56,8 +56,8 @@ def predict(
 ) -> "RunResult":
     """Simulate one attention call on `gpu` at `sm_clock_hz`: `kernel`, else the one FA3 picks for `shape`.
 
-    `gpu` is a loaded preset or the name of one. A kernel of your own starts from `kernel_for(shape)`. Raises `ShapeError` for shapes without a kernel, `HardwareError` for
-    a bad preset, `SimulationError` for what cannot run.
+    `gpu` is a loaded preset or the name of one. A kernel of your own starts from `kernel_for(shape)`. Raises
+    `ShapeError` for shapes without a kernel, `HardwareError` for a bad preset, `SimulationError` for what cannot run.
     """
     from simfa.simulate.engine import run
 
