@@ -7,7 +7,7 @@ JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 RUN_EXTRAS := workflow,report
-TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,parquet,ncu,baselines
+TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,parquet,ncu,baselines,sass
 
 PACKAGE := $(shell find src instrument translate simulate analytical measure report data/measured \
     -type f -not -path '*/__pycache__/*' -not -name '.*')
