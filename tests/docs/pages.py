@@ -1,7 +1,7 @@
 """Console blocks and code spans of the pages that users read.
 
-A `console` block shows commands behind `$ ` and what they print. A block titled `title="needs ..."` (a GPU, the network)
-or `title="takes ..."` (long) is checked without running it; every other one is run.
+A `console` block shows commands behind `$ ` and what they print. A block titled `title="needs ..."` (a GPU, the
+network) or `title="takes ..."` (long) is checked without running it; every other one is run.
 """
 
 import re

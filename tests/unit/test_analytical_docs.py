@@ -4,7 +4,6 @@ import itertools
 import re
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import pytest
