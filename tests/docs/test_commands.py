@@ -1,21 +1,18 @@
 """Every command that README and docs show runs and prints what is shown; those that cannot run here would parse."""
 
 import doctest
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, Command, blocks, code_spans, console_commands, read
+from tests.docs.pages import PAGES, ROOT, Command, blocks, code_spans, commands, console_commands, read
+from tests.docs.refresh import renewed
+from tests.docs.running import Sandbox, same
 from tests.docs.usage import all_flags, complaint, resolve
 
 CONSOLE = {page: found for page in PAGES if (found := console_commands(page))}
 DOCTEST = [page for page in PAGES if ">>> " in read(page)]
-# What commands may read, as if typed in the repository's root.
-_LINKED = ("config", "data", "docs", "examples")
 # Flags of other programs that the pages name alone.
 _FOREIGN_FLAGS = {
     "--cuda-graph-trace", "--metrics", "--print-kernel-base", "--print-units", "--query-metrics", "--target-processes",
@@ -24,44 +21,16 @@ _FOREIGN_FLAGS = {
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder that has the repository's data, with this interpreter's programs first on PATH."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    for name in _LINKED:
-        (folder / name).symlink_to(ROOT / name)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return folder
-
-
-def printed(command: Command) -> str:
-    """Run a command; return what a terminal would show."""
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command.text],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command.place}: `{command.text}` ends with {done.returncode}:\n{done.stdout}"
-    return done.stdout
-
-
-def same(shown: str, found: str) -> bool:
-    """Compare output; `...` stands for any text, blanks at the ends of lines do not count."""
-    want, got = ("\n".join(line.rstrip() for line in text.splitlines()) + "\n" for text in (shown, found))
-    return doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS)
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path)
 
 
 @pytest.mark.parametrize("page", CONSOLE)
-def test_commands_print_what_is_shown(page: str, sandbox: Path) -> None:
+def test_commands_print_what_is_shown(page: str, sandbox: Sandbox) -> None:
     for command in CONSOLE[page]:
         if command.not_run:
             continue
-        found = printed(command)
+        found = sandbox.run(command)
         if command.output:
             assert same(command.output, found), f"{command.place}: `{command.text}` prints\n{found}"
 
@@ -73,7 +42,8 @@ def test_commands_could_run(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", DOCTEST)
-def test_python_examples(page: str, sandbox: Path) -> None:
+def test_python_examples(page: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(sandbox.work)
     failed, tried = doctest.testfile(str(ROOT / page), module_relative=False)
     assert failed == 0
     assert tried
@@ -114,8 +84,6 @@ def test_the_reader_of_pages_finds_what_is_there() -> None:
     )
     first, second = blocks("page.md", page)
     assert (first.title, first.line) == ("needs a GPU", 2)
-    from tests.docs.pages import commands
-
     assert commands(first) == [Command("page.md", 3, "simfa capture \\\n    -o x", "", "needs a GPU")]
     assert [(found.text, found.output) for found in commands(second)] == [("a", "one\ntwo\n"), ("b", "")]
     assert code_spans(page) == ["simfa predict"]
@@ -148,3 +116,11 @@ def test_comparison_of_output_can_fail() -> None:
     assert same("a ... z\n...\n", "a b z  \nmore\nlines\n")
     assert not same("a\n", "a\nb\n")
     assert not same("cycles 1\n", "cycles 2\n")
+
+
+def test_renewing_keeps_what_is_left_out() -> None:
+    now = "head\ncycles   9\nother 1\nL2 reads 5 MB\ntail\n"
+    assert renewed("...\ncycles   7\n...\nL2 reads 4 MB\n...\n", now) == "...\ncycles   9\n...\nL2 reads 5 MB\n...\n"
+    assert renewed("head\ncycles ... s\n...\n", now) == "head\ncycles   9\n...\n"
+    assert renewed("head\ncycles ...\n...\n", now) == "head\ncycles ...\n...\n"
+    assert renewed("old\n", now) == now

@@ -16,8 +16,9 @@ from simfa.hardware import load_preset
 from tests.docs.pages import ROOT
 
 # Programs of others, whose flags are not ours to check.
-_FOREIGN = {"git", "ncu", "nsys", "nvidia-smi", "sh"}
-_SEPARATORS = {"|", "||", "&&", ";", ">", ">>", "<", "2>"}
+_FOREIGN = {"cat", "git", "grep", "ncu", "nsys", "nvidia-smi", "sh"}
+_SEPARATORS = {"|", "||", "&&", ";"}
+_REDIRECTIONS = {">", ">>", "<"}
 
 
 def complaint(text: str) -> str | None:
@@ -25,7 +26,10 @@ def complaint(text: str) -> str | None:
     lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.commenters = "#"
     part: list[str] = []
-    for word in [*lexer, ";"]:
+    words = [*lexer, ";"]
+    for before, word in zip(["", *words], words, strict=False):
+        if word in _REDIRECTIONS or before in _REDIRECTIONS:
+            continue
         if word not in _SEPARATORS:
             part.append(word)
             continue
