@@ -65,6 +65,11 @@ def run(
     return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=timeline)
 
 
+def check(trace: Trace, hardware: HardwareSpec) -> None:
+    """Raise `SimulationError` if `trace` cannot start on `hardware`."""
+    _engine(trace, hardware)
+
+
 class IdealResult(NamedTuple):
     """A run with ideal memory: what the reference engine is compared with."""
 
