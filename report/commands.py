@@ -84,9 +84,19 @@ def timeline(path: str, kind: str | None, sm: int | None, window: tuple[int, int
 @click.option("--run", "run_paths", multiple=True, type=click.Path(exists=True), help="Explain this run (repeatable).")
 @click.option("--timeline", "timeline_path", type=click.Path(exists=True), help="Draw this timeline.npz.")
 @click.option("--figures", "figures_path", type=click.Path(exists=True, file_okay=False), help="Show `simfa figures`.")
+@click.option("--ablation", type=click.Path(exists=True, dir_okay=False), help="Show this .json of `simfa ablate`.")
+@click.option(
+    "--sensitivity", type=click.Path(exists=True, dir_okay=False), help="Show this .json of `simfa sensitivity`."
+)
 @click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for the report.")
 def report(
-    summary: str, run_paths: tuple[str, ...], timeline_path: str | None, figures_path: str | None, output: str
+    summary: str,
+    run_paths: tuple[str, ...],
+    timeline_path: str | None,
+    figures_path: str | None,
+    ablation: str | None,
+    sensitivity: str | None,
+    output: str,
 ) -> None:
     """Write report.html, one self-contained file, and gantt.png if a timeline is given."""
     from simfa.figure_files import index_path
@@ -94,6 +104,7 @@ def report(
     from simfa.report.gantt import default_window, gantt_png
     from simfa.report.html import render
     from simfa.report.inputs import read_run, read_summary
+    from simfa.report.studies import read_studies
     from simfa.report.timeline import read_timeline
 
     comparison = read_summary(summary)
@@ -105,7 +116,7 @@ def report(
         png = gantt_png(slices, 0, (begin, end))
         caption = f"{_shape_beside(Path(timeline_path))}SM 0, cycles {begin:,} to {end:,}"
     figures = [] if figures_path is None else read_figures(figures_path)
-    page = render(comparison, runs, png, caption, figures)
+    page = render(comparison, runs, png, caption, figures, read_studies(ablation, sensitivity))
     folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,6 +131,7 @@ def report(
     inputs |= {f"run {run.name}": _stats_file(path) for run, path in zip(runs, run_paths, strict=True)}
     if figures_path is not None:
         inputs["figures"] = index_path(figures_path)
+    inputs |= {name: path for name, path in (("ablation", ablation), ("sensitivity", sensitivity)) if path is not None}
     write_manifest(folder / "report.html", "report", inputs)
     click.echo(f"{folder / 'report.html'}", err=True)
 

@@ -61,6 +61,18 @@ def _checked(folder: Path, entry: FigureFile) -> bytes:
         raise ReportError(f"{path}: cannot be read: {error.strerror}; run `simfa figures` again") from error
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise ReportError(f"{path}: not the file that {index_path(folder).name} names; run `simfa figures` again")
+    check_svg(path, content)
+    return content
+
+
+def embed(title: str, caption: str, svg: bytes) -> Figure:
+    """Return an SVG made here as a figure of the page; raises `ReportError` if it does more than draw."""
+    check_svg(title, svg)
+    return Figure(title, caption, base64.b64encode(svg).decode("ascii"))
+
+
+def check_svg(path: str | Path, content: bytes) -> None:
+    """Raise `ReportError` unless `content` (of `path`) is an SVG that can load and run nothing."""
     try:
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
@@ -69,10 +81,9 @@ def _checked(folder: Path, entry: FigureFile) -> bytes:
         raise ReportError(f"{path}: not an SVG file: its root is {root.tag}")
     for element in root.iter():
         _refuse_active(path, element)
-    return content
 
 
-def _refuse_active(path: Path, element: ElementTree.Element) -> None:
+def _refuse_active(path: str | Path, element: ElementTree.Element) -> None:
     """Raise for an element that is not a drawing's, an event handler, or a reference that leaves the file."""
     if element.tag.removeprefix(_SVG) not in _PASSIVE and not _METADATA.match(element.tag):
         raise ReportError(f"{path}: element {element.tag} has no place in a figure")

@@ -13,7 +13,9 @@ from simfa.report.embedded import Figure
 from simfa.report.figures import latency_chart, stacked_bar
 from simfa.report.inputs import Run
 from simfa.report.palette import GROUP_COLOURS
+from simfa.report.studies import Studies
 from simfa.summary import Summary
+from simfa.workload import paper_shapes
 
 FLAGGED = ("calibrated", "assumed")
 
@@ -24,6 +26,7 @@ def render(
     gantt_png: bytes | None,
     gantt_caption: str = "",
     figures: Sequence[Figure] = (),
+    studies: Studies | None = None,
 ) -> str:
     """Return the report; raises `ReportError` when Jinja2 is missing."""
     try:
@@ -39,15 +42,17 @@ def render(
     )
     environment.filters["percent"] = lambda fraction: f"{fraction:+.2%}"
     return environment.get_template("report.html.j2").render(
-        context(summary, runs, gantt_png, gantt_caption), figures=figures, style=_template("style.css")
+        context(summary, runs, gantt_png, gantt_caption), figures=figures, studies=studies, style=_template("style.css")
     )
 
 
 def context(summary: Summary, runs: Sequence[Run], gantt_png: bytes | None, gantt_caption: str) -> dict[str, Any]:
     """Return everything the template shows, as plain values."""
+    paper = {shape.describe() for shape in paper_shapes().values()}
     return {
         "tool_version": __version__,
         "summary": summary,
+        "paper_cases": len({entry.shape for entry in summary.predictions} & paper),
         "charts": {entry.name: latency_chart(entry.cases) for entry in summary.sets if entry.cases},
         "runs": [
             {

@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from simfa.errors import ReportError
+from simfa.studies import Ablation, Sensitivity
 from simfa.summary import Summary
 from simfa.workload import AttentionShape
 
@@ -62,6 +63,16 @@ def read_run(path: str | Path) -> Run:
 def read_summary(path: str | Path) -> Summary:
     """Return the comparison of a `summary.json`; raises `ReportError` naming the file and what is wrong with it."""
     return _decode(Path(path), Summary, "a summary.json")
+
+
+def read_ablation(path: str | Path) -> Ablation:
+    """Return the study of `simfa ablate -o FILE.json`; raises `ReportError` naming the file and what is wrong with it."""
+    return _decode(Path(path), Ablation, "what `simfa ablate` writes as .json")
+
+
+def read_sensitivity(path: str | Path) -> Sensitivity:
+    """Return the study of `simfa sensitivity -o FILE.json`; raises `ReportError` as `read_ablation` does."""
+    return _decode(Path(path), Sensitivity, "what `simfa sensitivity` writes as .json")
 
 
 def _decode(file: Path, kind: type[Document], what: str) -> Document:

@@ -23,6 +23,7 @@ PACKAGE = hashlib.sha256(importlib.metadata.distribution("simfa").read_text("REC
 LOGS = list(config["logs"])
 MODELS = config["predictions"]["models"]
 SEQLENS = config["predictions"]["seqlens"]
+PREDICTION_GPUS = config["predictions"]["gpus"] or [config["gpu"]]
 
 
 def measured_sets():
@@ -87,7 +88,8 @@ def stats_files(wildcards):
         *expand("results/runs/{log}/stats.json", log=LOGS),
         *expand("results/measured/{case}/stats.json", case=CASES),
         *expand(
-            "results/predictions/{model}-{seqlen}/stats.json",
+            "results/predictions/{gpu}/{model}-{seqlen}/stats.json",
+            gpu=PREDICTION_GPUS,
             model=MODELS,
             seqlen=SEQLENS,
         ),
@@ -97,6 +99,11 @@ def stats_files(wildcards):
 def flags(option, values):
     """Return one flag for each value, quoted for the shell."""
     return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
+
+
+def study_files():
+    """Return the configured studies that the report shows, by the report's flag."""
+    return {name: f"results/studies/{name}.json" for name in ("ablation", "sensitivity") if name in config}
 
 
 def ingested():

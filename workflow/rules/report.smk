@@ -37,6 +37,7 @@ rule figures:
 
 rule report:
     input:
+        **study_files(),
         figures="results/figures/figures.json",
         summary="results/summary.json",
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
@@ -52,9 +53,10 @@ rule report:
         "results/logs/report.log",
     params:
         runs=lambda wildcards, input: flags("--run", input.runs),
+        studies=" ".join(flags(f"--{name}", [file]) for name, file in study_files().items()),
         package=PACKAGE,
     shell:
-        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}"
+        "{SIMFA} report --summary {input.summary} {params.runs} {params.studies} --timeline {input.timeline}"
         " --figures results/figures -o results > {log} 2>&1"
 
 
