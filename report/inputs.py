@@ -66,7 +66,7 @@ def read_summary(path: str | Path) -> Summary:
 
 
 def read_ablation(path: str | Path) -> Ablation:
-    """Return the study of `simfa ablate -o FILE.json`; raises `ReportError` naming the file and what is wrong with it."""
+    """Return the study of `simfa ablate -o FILE.json`; raises `ReportError` naming the file and what is wrong."""
     return _decode(Path(path), Ablation, "what `simfa ablate` writes as .json")
 
 

@@ -68,8 +68,8 @@ def _groups(ablation: Ablation) -> list[dict[str, Any]]:
 
 def _tornado(study: Sensitivity) -> Figure:
     caption = (
-        f"Each value of {study.preset} moved by {study.perturbation:.0%}, one at a time; the {TOP} with the largest effect "
-        f"on the latency of {study.shape}."
+        f"Each value of {study.preset} moved by {study.perturbation:.0%}, one at a time; the {TOP} with the largest "
+        f"effect on the latency of {study.shape}."
     )
     return embed("Tornado plot of preset values", caption, tornado(study, TOP, "svg"))
 

@@ -15,9 +15,13 @@ PAPER_PRESETS = ("h800-sxm-paper", "h800-sxm")
 
 
 @click.command()
-@click.option("--overlay", "overlays", multiple=True, help="This overlay, or a .toml file [default: every shipped one].")
+@click.option(
+    "--overlay", "overlays", multiple=True, help="This one, or a .toml file [default: every shipped overlay]."
+)
 @click.option("--cases", "patterns", multiple=True, help="paper, clean, a case, or a pattern [default: all].")
-@click.option("--gpu", "gpus", multiple=True, help=f"Presets of the paper's cases [default: {', '.join(PAPER_PRESETS)}].")
+@click.option(
+    "--gpu", "gpus", multiple=True, help=f"Preset of the paper's cases [default: {' and '.join(PAPER_PRESETS)}]."
+)
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time.")
 @click.option(

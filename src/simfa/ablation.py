@@ -4,6 +4,7 @@ Simulations come from outside (`run_all`), so that everything here is arithmetic
 """
 
 import fnmatch
+import functools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ import msgspec
 from simfa import __version__
 from simfa.errors import StudyError
 from simfa.explaining import COUNTERS, Explanation, Observation, explain, observe
-from simfa.hardware import HardwareSpec, Preset, load_preset, overlay_names, overlay_table
+from simfa.hardware import HardwareSpec, load_preset, overlay_names, overlay_table
 from simfa.studies import Ablation, AblationGroup, AblationRow, AblationRun, CaseSlowdown, OverlayInfo
 from simfa.workload import AttentionShape, paper_shapes
 
@@ -46,13 +47,16 @@ class Task(NamedTuple):
 
 Figures = Mapping[str, Any]  # of `RunResult.to_json()`
 RunAll = Callable[[Sequence[Task]], Sequence[Figures]]
+_Found = tuple[Figures, HardwareSpec]
 # MAPE and largest APE, as fractions, of cases with their figures; None where no case is measured.
 Errors = Callable[[Sequence[tuple[StudyCase, Figures]]], tuple[float | None, float | None]]
 
 
 def paper_group(preset: str) -> CaseGroup:
     """Return the paper's 15 cases on a preset, at its own clock."""
-    return CaseGroup("paper", preset, tuple(StudyCase(name=name, shape=shape) for name, shape in paper_shapes().items()))
+    return CaseGroup(
+        "paper", preset, tuple(StudyCase(name=name, shape=shape) for name, shape in paper_shapes().items())
+    )
 
 
 def overlay_info(name: str) -> OverlayInfo:
@@ -70,7 +74,9 @@ def choose_overlays(names: Sequence[str]) -> list[OverlayInfo]:
     return [overlay_info(name) for name in dict.fromkeys(names or overlay_names())]
 
 
-def choose_cases(groups: Sequence[CaseGroup], patterns: Sequence[str], max_seqlen: int | None = None) -> list[CaseGroup]:
+def choose_cases(
+    groups: Sequence[CaseGroup], patterns: Sequence[str], max_seqlen: int | None = None
+) -> list[CaseGroup]:
     """Return the groups with the cases that any pattern names: a group, a case, or a pattern such as `llama3-8b-*`.
 
     Without patterns all stay; `max_seqlen` leaves out longer ones. Raises `StudyError` for a pattern without a case and
@@ -115,23 +121,16 @@ def ablate(
 
     `means` words the reasons of `stall_cycles` for the explaining sentences.
     """
-    presets = {
-        (group.preset, overlay, case.sm_clock_hz): _preset(group.preset, overlay, case.sm_clock_hz)
-        for group in groups
-        for case in group.cases
-        for overlay in ("", *(info.name for info in overlays))
-    }
-    tasks: dict[tuple[StudyCase, str], Task] = {}
-    for group in groups:
-        for case in group.cases:
-            for overlay in ("", *(info.name for info in overlays)):
-                spec = presets[group.preset, overlay, case.sm_clock_hz].spec
-                tasks.setdefault((case, spec.sha256()), Task(case, spec))
-    done = dict(zip(tasks, run_all(list(tasks.values())), strict=True))
+    spec_of = functools.cache(_spec)
+    names = ("", *(info.name for info in overlays))
+    every = [(group, case, name) for group in groups for case in group.cases for name in names]
+    wanted = [Task(case, spec_of(group.preset, name, case.sm_clock_hz)) for group, case, name in every]
+    tasks = list(dict.fromkeys(wanted))
+    done = dict(zip(tasks, run_all(tasks), strict=True))
 
-    def found(group: CaseGroup, case: StudyCase, overlay: str) -> tuple[Figures, HardwareSpec]:
-        spec = presets[group.preset, overlay, case.sm_clock_hz].spec
-        return done[case, spec.sha256()], spec
+    def found(group: CaseGroup, case: StudyCase, overlay: str) -> _Found:
+        spec = spec_of(group.preset, overlay, case.sm_clock_hz)
+        return done[Task(case, spec)], spec
 
     runs: list[AblationRun] = []
     results = []
@@ -157,12 +156,9 @@ def ablate(
     return Ablation(tool_version=__version__, overlays=list(overlays), groups=results, runs=runs)
 
 
-_Found = tuple[Figures, HardwareSpec]
-
-
-def _preset(name: str, overlay: str, sm_clock_hz: float | None) -> Preset:
+def _spec(preset: str, overlay: str, sm_clock_hz: float | None) -> HardwareSpec:
     clock = [] if sm_clock_hz is None else [f"gpu.sm_clock_hz={sm_clock_hz!r}"]
-    return load_preset(name, [overlay] if overlay else [], clock)
+    return load_preset(preset, [overlay] if overlay else [], clock).spec
 
 
 def _pairs(group: CaseGroup, found: Sequence[_Found]) -> list[tuple[StudyCase, Figures]]:

@@ -182,26 +182,25 @@ def explain(
 ) -> Explanation:
     """Return why the runs `after` took other cycles than the same cases in `before`.
 
-    Of `counters` the one that changed most is cited, then the reason for which the tensor pipe spends most of the added
-    (or fewest of the saved) cycles. `means` words the reasons of `stall_cycles`. Without counters the latter stands
-    alone.
+    Of `counters` those that changed are cited, the one that changed most first (or one as unchanged); then the reason
+    for which the tensor pipe spends most of the added, or saves most of the saved, cycles. `means` words the reasons of
+    `stall_cycles`. Without counters the latter stands alone.
     """
     added = sum(run.cycles for run in after) / sum(run.cycles for run in before) - 1
     pipe = _pipe_change(before, after, means, slower=added > 0)
     clauses = []
     if abs(added) < NEGLIGIBLE:
         clauses.append("no effect")
-    cited = _most_changed(before, after, counters)
-    if cited is not None:
-        clauses.append(_clause(*cited))
+    cited = _changed(before, after, counters)
+    clauses += [_clause(*entry) for entry in cited]
     if abs(added) >= NEGLIGIBLE and pipe is not None:
         clauses.append(pipe.sentence)
-    if cited is not None:
-        counter, old, new = cited
+    if cited:
+        counter, old, new = cited[0]
         return Explanation("; ".join(clauses), counter.formula, old, new)
     if pipe is None:
         return Explanation("; ".join(clauses), "cycles", None, None)
-    return pipe._replace(sentence="; ".join(clauses) or pipe.sentence)
+    return pipe._replace(sentence="; ".join(clauses))
 
 
 def _clause(counter: Counter, old: float | None, new: float | None) -> str:
@@ -211,12 +210,14 @@ def _clause(counter: Counter, old: float | None, new: float | None) -> str:
     return f"{counter.means}: {change}{unchanged} [{counter.formula}]"
 
 
-def _most_changed(
-    before: Sequence[Observation], after: Sequence[Observation], counters: Sequence[str]
-) -> tuple[Counter, float | None, float | None] | None:
-    """Return the counter with the largest relative change and both its values; the first one of equals."""
+_Cited = tuple[Counter, float | None, float | None]
+
+
+def _changed(before: Sequence[Observation], after: Sequence[Observation], counters: Sequence[str]) -> list[_Cited]:
+    """Return the counters that changed with both their values, largest relative change first, or the first of all."""
     found = [(COUNTERS[name], COUNTERS[name].value(before), COUNTERS[name].value(after)) for name in counters]
-    return max(found, key=lambda entry: _change(entry[1], entry[2])) if found else None
+    changed = [entry for entry in found if _change(entry[1], entry[2]) >= NEGLIGIBLE]
+    return sorted(changed, key=lambda entry: -_change(entry[1], entry[2])) or found[:1]
 
 
 def _change(old: float | None, new: float | None) -> float:

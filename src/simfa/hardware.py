@@ -146,7 +146,7 @@ class L2(Group, frozen=True):
 
 
 class Memory(Group, frozen=True):
-    """Device memory behind the slices, one channel a slice; `ideal` has no L2 either: every line hits and never queues."""
+    """Device memory behind the slices, one channel a slice; `ideal` stands for L2 too: every line hits, none queues."""
 
     model: Literal["channel", "hbm3", "ideal"]
     peak_bytes_per_s: Rate

@@ -109,7 +109,7 @@ def move(hardware: HardwareSpec, path: str, change: float, check: Check) -> Step
 
 
 def _check_line_rate(hardware: HardwareSpec, path: str) -> None:
-    """Raise `HardwareError` for a rate that the engine would round: a line takes whole cycles, or a cycle whole lines."""
+    """Raise `HardwareError` for a rate that the engine would round: lines take whole cycles, or cycles whole lines."""
     if path in LINE_RATES:
         rate, line = value_at(hardware, path), hardware.l2.line_bytes
         if rate % line and line % rate:
@@ -117,7 +117,7 @@ def _check_line_rate(hardware: HardwareSpec, path: str) -> None:
 
 
 def _whole_numbers(value: int, target: float, step: int) -> list[int]:
-    """Return whole numbers near `target`, nearest first: multiples of `step` away from `value`, on the target's side."""
+    """Return whole numbers near `target`, nearest first: whole steps away from `value`, on the target's side."""
     distance = target - value
     sign = 1 if distance > 0 else -1
     reach = abs(distance) * TOLERANCE

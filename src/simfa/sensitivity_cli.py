@@ -113,8 +113,6 @@ def simulate_all(
         return result.cycles, result.latency_us
 
     try:
-        return ordered_map(
-            simulate, variants, jobs, lambda count: meter.update(count / len(variants), f"{count} runs")
-        )
+        return ordered_map(simulate, variants, jobs, lambda count: meter.update(count / len(variants), f"{count} runs"))
     finally:
         meter.close()

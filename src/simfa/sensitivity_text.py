@@ -46,7 +46,9 @@ def sensitivity_csv(study: Sensitivity) -> str:
     writer.writerow(["path", "value", "unit", "status", *sides, "swing", "note"])
     for row in study.rows:
         cells = [
-            "" if side is None else getattr(side, field) for side in (row.down, row.up) for field in Move.__struct_fields__
+            "" if side is None else getattr(side, field)
+            for side in (row.down, row.up)
+            for field in Move.__struct_fields__
         ]
         writer.writerow([row.path, row.value, row.unit, row.status, *cells, row.swing, row.note])
     for entry in study.unmoved:

@@ -1,4 +1,4 @@
-"""What `simfa ablate` and `simfa sensitivity` found, as documents: written by these commands, read by `simfa report`."""
+"""What `simfa ablate` and `simfa sensitivity` found, as documents, which `simfa report` reads."""
 
 import msgspec
 
