@@ -271,6 +271,7 @@ NB_MODULE(_core, module) {
     FIELD(channel_line_cycles_denominator);
     FIELD(channel_latency_cycles);
     FIELD(channel_write_cost_ppm);
+    FIELD(channel_write_queue_entries);
     config.def_rw("dram", &Config::dram, nb::for_setter(nb::arg("channel").none()),
                   "Channels with banks, or None for channels of a fixed latency and rate.");
     FIELD(launch_cycles);

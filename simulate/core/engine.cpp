@@ -57,6 +57,7 @@ std::unique_ptr<MemoryChannel> make_channel(const Config& config, int index) {
     channel.line_cycles_numerator = config.channel_line_cycles_numerator;
     channel.line_cycles_denominator = config.channel_line_cycles_denominator;
     channel.write_cost_ppm = config.channel_write_cost_ppm;
+    channel.write_queue_entries = config.channel_write_queue_entries;
     return std::make_unique<SimpleChannel>(channel);
 }
 
