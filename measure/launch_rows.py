@@ -10,20 +10,14 @@ import msgspec
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
 from simfa.measure.launch import COLUMNS
+from simfa.workload import AttentionShape
 
 # What marks a table as one of launches, and no table of latencies.
 MARKS = ("launch_id", "duration_ns", "source_row")
 # Columns a user may add to say what a launch computed; `MeasuredCase` explains them.
 ADDED = (
     "case_id",
-    "batch",
-    "seqlen_q",
-    "seqlen_kv",
-    "heads_q",
-    "heads_kv",
-    "head_dim",
-    "causal",
-    "dtype",
+    *AttentionShape.__struct_fields__,
     "kernel_version",
     "preset",
     "sm_clock_mhz",

@@ -9,18 +9,7 @@ import click
 from simfa.hardware import Preset, load_preset
 from simfa.workload import MODELS, AttentionShape, model_shape
 
-_SHAPE_FLAGS = (
-    "batch",
-    "seqlen",
-    "seqlen_q",
-    "seqlen_kv",
-    "heads_q",
-    "heads_kv",
-    "head_dim",
-    "causal",
-    "dtype",
-    "model",
-)
+_SHAPE_FLAGS = ("model", "seqlen", *AttentionShape.__struct_fields__)
 
 
 def shape_options(function: Callable[..., Any]) -> Callable[..., Any]:
