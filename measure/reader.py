@@ -61,7 +61,7 @@ class _Input:
         self.path = path
         self.notes = Notes(path.name)
         self.name = form or detect(path)
-        self.seen: dict[str, set[str | None]] = {key: set() for key in ("format", "tool", "tool_version", "gpu")}
+        self.seen: set[tuple[str, str, str | None, str | None]] = set()
         self.count = 0
 
     def launches(self, stated: Stated) -> Iterator[Launch]:
@@ -69,8 +69,7 @@ class _Input:
         try:
             for launch in read(self.path, self.notes, stated):
                 self.count += 1
-                for key, values in self.seen.items():
-                    values.add(getattr(launch, key))
+                self.seen.add((launch.format, launch.tool, launch.tool_version, launch.gpu))
                 yield launch
         except MeasureError as error:
             if self.count or not self.notes.drops():
@@ -78,13 +77,13 @@ class _Input:
             raise MeasureError(f"{error} ({self.notes.drops()})") from error
 
     def facts(self) -> SourceFacts:
-        one = {key: _common(values) for key, values in self.seen.items()}
+        form, tool, version, gpu = (_common({facts[column] for facts in self.seen}) for column in range(4))
         return SourceFacts(
             file=self.path.name,
-            format=one["format"] or self.name,
-            tool=one["tool"] or "",
-            tool_version=one["tool_version"],
-            gpu=one["gpu"],
+            format=form or self.name,
+            tool=tool or "",
+            tool_version=version,
+            gpu=gpu,
             launches=self.count,
             skipped_lines=self.notes.skipped_lines,
         )

@@ -1,8 +1,9 @@
 """Measurements as JSON, CSV or Parquet: streamed, the same bytes for the same input."""
 
-import csv
 import importlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from simfa.measure.reader import Measurements
 
 SUFFIXES = (".csv", ".parquet")
 _BATCH = 10_000
+_SPECIAL = re.compile(r'[",\r\n]')
 
 
 def json_parts(found: Measurements) -> Iterator[bytes]:
@@ -42,9 +44,19 @@ def write(path: Path, found: Measurements) -> None:
         _write_parquet(path, found)
         return
     with atomic_write(path) as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(flat(found.launches))
+        handle.write(",".join(COLUMNS) + "\n")
+        handle.writelines(csv_line(row) for row in flat(found.launches))
+
+
+def csv_line(row: Iterable[object]) -> str:
+    """Return a row as the `csv` module writes it; most of a launch's text stands in the launches before it too."""
+    cells = ["" if cell is None else _quoted(cell) if cell.__class__ is str else repr(cell) for cell in row]
+    return ",".join(cells) + "\n"
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
 def _write_parquet(path: Path, found: Measurements) -> None:
