@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from simfa.errors import MeasureError, ShapeError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
+from simfa.measure.benchmark_shape import NO_SHAPE
 from simfa.measure.cases import SHAPE_COLUMNS, CaseSet, MeasuredCase, preset_for
 from simfa.measure.launch_rows import Policy, Row, launch_kind, read_rows
 from simfa.measure.mapping import Entry, assign, read_mapping
@@ -76,7 +77,7 @@ def _key(row: Row, entry: Entry | None, policy: Policy | None, preset: str | Non
         own = _own_shape(row)
         shape = own or (entry.shape if entry else None)
         if shape is None:
-            return Excluded(name, "no mapping entry matches and the table names no shape")
+            return Excluded(name, _no_shape(row))
         if entry and own and own != entry.shape:
             theirs = f"case {entry.id} of the mapping {entry.shape.describe()}"
             raise MeasureError(f"{row.place}: its columns say {own.describe()}, {theirs}")
@@ -98,6 +99,14 @@ def _key(row: Row, entry: Entry | None, policy: Policy | None, preset: str | Non
             )
     case_id = entry.id if entry else row.added.get("case_id") or _shape_id(shape, version, found)
     return _Key(policy, case_id, shape, version, found, None if stated_mhz is None else stated_mhz * 1e6)
+
+
+def _no_shape(row: Row) -> str:
+    """Return why nothing says what a launch computed."""
+    if "benchmark" not in row.flags:
+        return "no mapping entry matches and the table names no shape"
+    why = next((NO_SHAPE[flag] for flag in row.flags if flag in NO_SHAPE), "not FA3's forward kernel")
+    return f"no mapping entry matches, and of this benchmark result no shape is known: {why}"
 
 
 def _check_ids(keys: Sequence[_Key]) -> None:

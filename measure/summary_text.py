@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from simfa.summary import SetResult, TrafficComparison
+from simfa.summary import SetResult, TrafficComparison, traffic_gaps
 from simfa.tables import text_table
 
 
@@ -43,13 +43,10 @@ def traffic_lines(traffic: Sequence[TrafficComparison]) -> list[str]:
     ]
     headers = ("case", "traffic", "model", "measured MB", "modelled MB", "error")
     lines = ["", text_table(headers, rows, right=(3, 4, 5))] if rows else []
-    reasons: dict[tuple[str, str, str], list[str]] = {}
-    for entry in traffic:
-        if entry.error is None:
-            reasons.setdefault((entry.quantity, entry.model, entry.not_compared), []).append(entry.id)
     lines += [
-        f"{quantity} not compared with {model}: {reason} ({len(ids)} case{'s' if len(ids) > 1 else ''})"
-        for (quantity, model, reason), ids in reasons.items()
+        f"{', '.join(gap.quantities)} not compared with {' and '.join(gap.models)}: {gap.reason} "
+        f"({len(gap.ids)} case{'s' if len(gap.ids) > 1 else ''})"
+        for gap in traffic_gaps(traffic)
     ]
     return lines
 

@@ -11,8 +11,7 @@ import msgspec
 
 from simfa.errors import MeasureError
 from simfa.files import atomic_write
-from simfa.measure.frame import INTEGERS, NUMBERS, flat
-from simfa.measure.launch import COLUMNS
+from simfa.measure.frame import INTEGERS, NUMBERS, columns, flat
 from simfa.measure.reader import Measurements
 
 SUFFIXES = (".csv", ".parquet")
@@ -44,8 +43,9 @@ def write(path: Path, found: Measurements) -> None:
         _write_parquet(path, found)
         return
     with atomic_write(path) as handle:
-        handle.write(",".join(COLUMNS) + "\n")
-        handle.writelines(csv_line(row) for row in flat(found.launches))
+        names = columns(found.launches)
+        handle.write(",".join(names) + "\n")
+        handle.writelines(csv_line(row) for row in flat(found.launches, len(names)))
 
 
 def csv_line(row: Iterable[object]) -> str:
@@ -67,15 +67,16 @@ def _write_parquet(path: Path, found: Measurements) -> None:
         raise MeasureError(
             f"{path}: writing Parquet needs pyarrow: pip install 'simfa[parquet]', or write .csv"
         ) from error
-    schema = arrow.schema([(column, _arrow_type(arrow, column)) for column in COLUMNS])
+    names = columns(found.launches)
+    schema = arrow.schema([(column, _arrow_type(arrow, column)) for column in names])
     with atomic_write(path, "wb") as handle, parquet.ParquetWriter(handle, schema) as writer:
         for start in range(0, len(found.launches), _BATCH):
-            rows = list(flat(found.launches[start : start + _BATCH]))
-            columns = [
+            rows = list(flat(found.launches[start : start + _BATCH], len(names)))
+            arrays = [
                 arrow.array(values, type=_arrow_type(arrow, name))
-                for name, values in zip(COLUMNS, zip(*rows, strict=True), strict=True)
+                for name, values in zip(names, zip(*rows, strict=True), strict=True)
             ]
-            writer.write_table(arrow.Table.from_arrays(columns, schema=schema))
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
 
 def _arrow_type(arrow: Any, column: str) -> Any:

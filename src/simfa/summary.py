@@ -3,6 +3,7 @@
 Errors are fractions; signs are simulated minus measured.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -93,6 +94,30 @@ class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
     modelled_bytes: int | None
     error: float | None
     not_compared: str
+
+
+class TrafficGap(NamedTuple):
+    """Quantities that are not compared with some models, for one reason, in the cases `ids`."""
+
+    quantities: tuple[str, ...]
+    models: tuple[str, ...]
+    reason: str
+    ids: tuple[str, ...]
+
+
+def traffic_gaps(traffic: Sequence[TrafficComparison]) -> list[TrafficGap]:
+    """Return what is not compared: first models with one reason joined, then quantities."""
+    ids: dict[tuple[str, str, str], list[str]] = {}
+    for entry in traffic:
+        if entry.error is None:
+            ids.setdefault((entry.quantity, entry.model, entry.not_compared), []).append(entry.id)
+    models: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (quantity, model, reason), found in ids.items():
+        models.setdefault((quantity, reason, tuple(found)), []).append(model)
+    quantities: dict[tuple[tuple[str, ...], str, tuple[str, ...]], list[str]] = {}
+    for (quantity, reason, cases), who in models.items():
+        quantities.setdefault((tuple(who), reason, cases), []).append(quantity)
+    return [TrafficGap(tuple(what), who, reason, cases) for (who, reason, cases), what in quantities.items()]
 
 
 class SetResult(msgspec.Struct, frozen=True, kw_only=True):
