@@ -19,7 +19,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
 
     `None` means not measured, with the reason under the column's name in `missing`. Times are ns, traffic is bytes.
     `quantisation` holds, by column, the interval the true value lies in where the export rounded; `counters` holds the
-    counter each value came from. `shape` is what a benchmark computed, where its output tells. `source_row` is a line number, a SQLite row id or the index of a JSON event.
+    counter each value came from. `shape` is what a benchmark computed, where its output tells. `source_row` is a line
+    number, a SQLite row id or the index of a JSON event.
     """
 
     launch_id: str
