@@ -38,7 +38,8 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
 
     `sm_clock_hz` is None when the source states no clock: the preset's nominal clock is simulated then. `launches` is
     `single` (one cold launch) or `looped`. `latency_us` is kernel time in microseconds. Cases made of launches have
-    the times behind that median in `repeats_us`, median `cycles` where the clock is known, and their traffic.
+    the times behind that median in `repeats_us`, median `cycles` where the clock is known, and their traffic;
+    `rounding_us` is the interval that the export's rounding left open, where it rounded.
     """
 
     id: str
@@ -54,6 +55,7 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     quality: str = ""
     source_url: str = ""
     repeats_us: tuple[float, ...] = ()
+    rounding_us: tuple[float, float] | None = None
     cycles: float | None = None
     traffic: MeasuredTraffic | None = None
     note: str = ""

@@ -27,6 +27,22 @@ def interval_lines(result: SetResult) -> list[str]:
     return lines
 
 
+def rounding_lines(result: SetResult) -> list[str]:
+    """Return one line for the cases whose measured time the export rounded: how far that moves their errors at most."""
+    parts = {
+        case.id: max(abs(case.simulated_us / end - 1 - case.error) for end in case.measured_interval if end)
+        for case in result.cases
+        if case.measured_interval is not None
+    }
+    if not parts:
+        return []
+    worst = max(parts, key=lambda name: parts[name])
+    return [
+        f"the export rounded {len(parts)} of {len(result.cases)} measured times, which leaves up to "
+        f"{parts[worst]:.2%} of error open ({worst})"
+    ]
+
+
 def traffic_lines(traffic: Sequence[TrafficComparison]) -> list[str]:
     """Return traffic that is compared as a table, and what is not compared as one line for each reason."""
     rows = [

@@ -10,7 +10,7 @@ import msgspec
 
 
 class Interval(NamedTuple):
-    """A confidence interval; `interval_method` of the set says which."""
+    """The ends of an interval: of confidence (`interval_method` of the set says how made), or of rounding."""
 
     low: float
     high: float
@@ -46,8 +46,9 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1.
 
-    `measured_us` is the median of `repeats` launches. `compared` is `latency`, or `cycles` where clocks differ: both
-    times are then SM cycles at the measured clock, and `conversion` says how they were made.
+    `measured_us` is the median of `repeats` launches, and lies in `measured_interval` where an export rounded.
+    `compared` is `latency`, or `cycles` where clocks differ: both times are then SM cycles at the measured clock, and
+    `conversion` says how they were made.
     """
 
     id: str
@@ -77,6 +78,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     error_interval: Interval | None = None
     compared: str = "latency"
     conversion: str = ""
+    measured_interval: Interval | None = None
 
 
 class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,7 @@ class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     `definition` says what `l2_bytes` counts (`sm_side`, `lts_from_sm`, `lts_all`), or is `dram`. `error` is the signed
     fraction modelled / measured - 1. What is not compared has neither, and its reason in `not_compared`.
+    `measured_interval` is what the export's rounding left open, in bytes.
     """
 
     id: str
@@ -94,6 +97,7 @@ class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
     modelled_bytes: int | None
     error: float | None
     not_compared: str
+    measured_interval: Interval | None = None
 
 
 class TrafficGap(NamedTuple):
