@@ -42,6 +42,7 @@ class RunStats(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     shape: AttentionShape | None
     manifest: RunManifest
+    partial: bool = False
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -321,7 +321,9 @@ def test_benchmark_output_needs_no_mapping(tmp_path) -> None:
 
 
 def test_rounding_of_repeats_is_that_of_their_median(tmp_path) -> None:
-    table = with_columns(ncu_table(tmp_path, [launch(0), launch(1, time="305200"), launch(2, time="305300")]), **COLUMNS)
+    table = with_columns(
+        ncu_table(tmp_path, [launch(0), launch(1, time="305200"), launch(2, time="305300")]), **COLUMNS
+    )
     rows = list(csv.DictReader(Path(table).read_text().splitlines()))
     for row, low, high in zip(rows, (305115, 305195, 305295), (305125, 305205, 305305), strict=True):
         row["quantisation"] = json.dumps({"duration_ns": [low, high], "dram_read_bytes": [low, high]})
