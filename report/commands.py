@@ -85,7 +85,12 @@ def timeline(path: str, kind: str | None, sm: int | None, window: tuple[int, int
 
 @click.command()
 @click.option(
-    "--summary", type=click.Path(exists=True, dir_okay=False), required=True, help="summary.json of validate."
+    "--summary",
+    "summary_paths",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    help="summary.json of validate (repeatable).",
 )
 @click.option("--run", "run_paths", multiple=True, type=click.Path(exists=True), help="Explain this run (repeatable).")
 @click.option("--timeline", "timeline_path", type=click.Path(exists=True), help="Draw this timeline.npz.")
@@ -98,7 +103,7 @@ def timeline(path: str, kind: str | None, sm: int | None, window: tuple[int, int
 )
 @click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for the report.")
 def report(
-    summary: str,
+    summary_paths: tuple[str, ...],
     run_paths: tuple[str, ...],
     timeline_path: str | None,
     figures_paths: tuple[str, ...],
@@ -111,9 +116,9 @@ def report(
     from simfa.figure_files import index_path
     from simfa.report.embedded import read_sections
     from simfa.report.html import render
-    from simfa.report.inputs import read_run, read_summary
+    from simfa.report.inputs import read_run, read_summaries
 
-    comparison = read_summary(summary)
+    comparison = read_summaries(summary_paths)
     stats_paths = [_stats_file(path) for path in run_paths]
     pipeline = None
     if timeline_path is not None:
@@ -133,7 +138,8 @@ def report(
             handle.write(pipeline.png)
     with atomic_write(folder / "report.html") as handle:
         handle.write(page)
-    inputs: dict[str, str | Path] = {"summary": summary}
+    inputs: dict[str, str | Path] = {}
+    inputs |= {f"summary {number}": path for number, path in enumerate(summary_paths)}
     inputs |= {f"run {run.name}": path for run, path in zip(runs, stats_paths, strict=True)}
     inputs |= {f"figures {number}": index_path(path) for number, path in enumerate(figures_paths)}
     if timeline_path is not None:

@@ -14,10 +14,10 @@ Gantt.prototype.paint = function paint() {
   c.font = "12px system-ui, sans-serif";
   c.textBaseline = "middle";
   this.paintOverview(c);
-  this.paintAxis(c, 80, (cycle) => data.us(cycle), "µs", 1);
+  this.paintAxis(c, 80, (cycle) => data.us(cycle), "µs", [87, 91]);
+  this.paintAxis(c, this.bottom + 10, (cycle) => cycle, "cycles", [92, this.bottom]);
   for (const row of this.rows) this.paintRow(c, row);
   for (const line of this.lines) this.paintCounter(c, line);
-  this.paintAxis(c, this.bottom + 10, (cycle) => cycle, "cycles", 0);
   if (this.band) {
     c.fillStyle = colours.focus;
     c.globalAlpha = 0.18;
@@ -63,7 +63,7 @@ Gantt.prototype.paintOverview = function paintOverview(c) {
   }
 };
 
-Gantt.prototype.paintAxis = function paintAxis(c, y, scale, unit, down) {
+Gantt.prototype.paintAxis = function paintAxis(c, y, scale, unit, [top, bottom]) {
   const { colours } = this;
   const from = scale(this.view[0]), to = scale(this.view[1]);
   const step = nice(((to - from) * 90) / this.plot);
@@ -75,8 +75,8 @@ Gantt.prototype.paintAxis = function paintAxis(c, y, scale, unit, down) {
   for (let value = Math.ceil(from / step) * step; value <= to; value += step) {
     const x = this.left + ((value - from) / (to - from)) * this.plot;
     c.beginPath();
-    c.moveTo(x, down ? y + 7 : 88);
-    c.lineTo(x, down ? y + 11 : this.bottom);
+    c.moveTo(x, top);
+    c.lineTo(x, bottom);
     c.stroke();
     const text = value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
     c.fillText(text, Math.min(this.left + this.plot - 18, Math.max(this.left + 18, x)), y);

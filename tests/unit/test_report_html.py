@@ -210,6 +210,15 @@ def test_set_without_a_case_is_reported_as_such(folder) -> None:
     assert "36" in page.text
 
 
+def test_several_comparisons_make_one_report(folder) -> None:
+    validate("--set", "s02", "-o", str(folder / "more"))
+    page = Page(report(folder, "--summary", str(folder / "more/summary.json")))
+    assert "ncu-1500: MAPE 10.00%" in page.text
+    assert "s02: no case compared." in page.text
+    with pytest.raises(ReportError, match="set 'ncu-1500' stands in two of them"):
+        report(folder, "--summary", str(folder / "out/summary.json"))
+
+
 def test_wrong_summary_is_named(tmp_path) -> None:
     (tmp_path / "summary.json").write_text('{"sets": 3}')
     with pytest.raises(ReportError, match=r"summary\.json: not a summary\.json of this version"):
