@@ -5,6 +5,7 @@ run, and the rows it cannot or should not be judged by, each with its reason.
 """
 
 import csv
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -88,7 +89,9 @@ def set_names() -> list[str]:
 def load_set(name: str) -> CaseSet:
     """Return the bundled cases of set `name`; raises `MeasureError` for an unknown name."""
     if name not in set_names():
-        raise MeasureError(f"measured set {name!r} is unknown; expected one of {', '.join(set_names())}")
+        close = difflib.get_close_matches(name, set_names(), 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise MeasureError(f"measured set {name!r} is unknown; expected one of {', '.join(set_names())}{hint}")
     return case_set(name, (row for row in _bundled_rows() if _belongs(name, row.fields)))
 
 

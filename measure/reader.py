@@ -2,7 +2,8 @@
 
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import pandas
 
 _READERS = {name: f"simfa.measure.{name.replace('-', '_')}" for name in FORMATS}
+
+
+Progress = Callable[[Path, float], None]
 
 
 class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +60,10 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
 class _Input:
     """One file while its launches stream by."""
 
-    def __init__(self, path: Path, form: str | None) -> None:
+    def __init__(self, path: Path, form: str | None, progress: Progress | None) -> None:
         check_file(path)
         self.path = path
-        self.notes = Notes(path.name)
+        self.notes = Notes(path.name, None if progress is None else partial(progress, path))
         self.name = form or detect(path)
         self.seen: set[tuple[str, str, str | None, str | None]] = set()
         self.count = 0
@@ -94,13 +98,14 @@ def read(
     format: str | None = None,
     choice: Choice | None = None,
     stated: Stated | None = None,
+    progress: Progress | None = None,
 ) -> Measurements:
     """Return the launches of profiler exports: Nsight Compute, Nsight Systems, PyTorch, benchmark_attn.py, nvbench.
 
     `format` is one of `detect.FORMATS` and overrides detection by content; `choice` picks kernels (`selection.Choice`);
     `stated` fills in the GPU and the clock and cache control where an export is silent. Times are ns, traffic is bytes,
-    missing is `None` with a reason. Raises `MeasureError` with one message for anything that cannot be read as it
-    stands.
+    missing is `None` with a reason. `progress` is called now and then with a file and the share of it that is read.
+    Raises `MeasureError` with one message for anything that cannot be read as it stands.
     """
     if not paths:
         raise MeasureError("no file to read")
@@ -109,7 +114,7 @@ def read(
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise MeasureError("the same file was given twice; its launches would count double")
     choice = choice or Choice()
-    inputs = [_Input(Path(path), format) for path in paths]
+    inputs = [_Input(Path(path), format, progress) for path in paths]
     chosen, candidates = choose({str(one.path): one.launches(stated or Stated()) for one in inputs}, choice)
     sources = tuple(one.facts() for one in inputs)
     warnings = [warning for one in inputs for warning in one.notes.warnings()]
