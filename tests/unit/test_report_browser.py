@@ -194,6 +194,28 @@ def test_every_figure_shows_something(page: Path, width: int, dark: bool, paper:
     assert found["links"] == 0
 
 
+def test_stages_and_counters_are_drawn_when_asked_for(page: Path) -> None:
+    html = page.read_text(encoding="utf-8")
+    more = html.replace('"counters":[]', '"counters":[{"cycle":[0,6000],"name":"MSHRs","unit":"","value":[5,null]}]')
+    more = more.replace('"main":true', '"main":false', 1)
+    assert more != html
+    changed = page.with_name("more.html")
+    changed.write_text(more, encoding="utf-8")
+    found = probe(
+        changed,
+        f"""{TOOLS}
+const box = document.querySelector(".more input"), before = [chart.rows.length, chart.lines.length];
+box.click();
+chart.show(0, 12000);
+await frame();
+const line = chart.lines[0], at = (cycle) => [...pixels().getImageData(
+  Math.round(chart.x(cycle) * devicePixelRatio), Math.round((line.y + 10) * devicePixelRatio), 1, 1).data].join();
+return {{ before, after: [chart.rows.length, chart.lines.length], drawn: at(3000) !== at(9000) }};
+""",
+    )
+    assert found == {"before": [4, 0], "after": [5, 1], "drawn": True}
+
+
 def test_page_prints(page: Path) -> None:
     output = page.with_name("report.pdf")
     browse(page.parent, "--no-pdf-header-footer", f"--print-to-pdf={output}", page.as_uri())

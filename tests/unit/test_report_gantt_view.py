@@ -1,7 +1,8 @@
 """The data behind the page's Gantt chart: nothing lost, sizes bounded, utilisation exact."""
 
+from types import SimpleNamespace
+
 import numpy as np
-import pytest
 
 from simfa.report import gantt_view as module
 from simfa.report.gantt_view import gantt_view
@@ -56,15 +57,23 @@ def test_too_many_slices_are_cut_around_the_main_loop(tmp_path, monkeypatch) -> 
     assert view["window"][1] - 1000 <= end < 30_000
 
 
-@pytest.mark.parametrize(
-    ("unit", "main", "kind"),
-    [
-        ("consumer2", True, "consumer2"),
-        ("K stage 0", False, "stage"),
-        ("barrier 9", False, "barrier"),
-        ("tma", True, "tma"),
-    ],
-)
-def test_units(unit: str, main: bool, kind: str) -> None:
-    assert module._kind(unit) == kind
-    assert unit.startswith(module.MAIN_UNITS) == main
+def test_stages_and_barriers_are_asked_for_and_explained(tmp_path) -> None:
+    units = ("K stage 0", "barrier 9", "tma_issue", "tensor", "consumer1")
+    names = np.array([f"sm0/{unit}" for unit in units])
+    view = gantt_view(read_timeline(write_timeline(tmp_path / "t.npz", track_name=names)))
+    assert [track["main"] for track in view["tracks"]] == [False, False, False, True, True]
+    assert [track["counts"] for track in view["tracks"]] == ["fill", "role or signals", "fill", "warpgroup", "tile"]
+    assert view["tracks"][0]["means"]["full"] == "the stage is full, until consumers release it"
+
+
+def test_counters_are_thinned_and_keep_their_gaps(monkeypatch) -> None:
+    monkeypatch.setattr(module, "MAX_SAMPLES", 4)
+    recording = SimpleNamespace(
+        counter_name=["dram bytes"],
+        counter_unit=["B/cycle"],
+        counter_cycle=np.arange(0, 8000, 1000),
+        counter_value=np.array([[0.0, 1.0, np.nan, 3.0, 4.0, 5.0, 6.12345678, 7.0]]),
+    )
+    assert module._counters(recording) == [
+        {"name": "dram bytes", "unit": "B/cycle", "cycle": [0, 2000, 4000, 6000], "value": [0.0, None, 4.0, 6.1235]}
+    ]
