@@ -37,7 +37,7 @@ def render(
     pipeline: Pipeline | None = None,
     sections: Sequence[FigureSection] = (),
 ) -> str:
-    """Return the report; the first run is the one the summary speaks of.
+    """Return the report; the summary speaks of the longest run.
 
     Raises `ReportError` when Jinja2 is missing.
     """
@@ -62,6 +62,7 @@ def context(
     summary: Summary, runs: Sequence[Run], pipeline: Pipeline | None, sections: Sequence[FigureSection]
 ) -> dict[str, Any]:
     """Return everything the template shows, as plain values."""
+    runs = sorted(runs, key=lambda run: -run.stats.cycles)
     traffic = {
         entry.name: {"rows": traffic_rows(entry.traffic), "gaps": traffic_gaps(entry.traffic)} for entry in summary.sets
     }
