@@ -117,7 +117,7 @@ def _run_view(run: Run) -> dict[str, Any]:
         "stats": run.stats,
         "shape": run.stats.shape.describe() if run.stats.shape else "no attention shape",
         "stacks": [(role, stall_stack(own), major) for role, own, major in stacks],
-        "sentences": [*(finding.sentence() for finding in findings(run.stats)), *([edges] if edges else [])],
+        "sentences": [*([edges] if edges else []), *(finding.sentence() for finding in findings(run.stats))],
         "memory": memory_path(run.stats),
         "table": {
             "roles": list(shares),
