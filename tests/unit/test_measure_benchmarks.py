@@ -172,7 +172,7 @@ def test_shape_columns_stand_in_the_table_where_a_shape_is_known(tmp_path: Path)
     assert [[row[name] for name in names] for row in rows] == [
         ["2", "512", "512", "32", "32", "64", "1", "bf16"], [""] * 8
     ]  # fmt: skip
-    frame = known.frame()
+    frame = known.to_frame()
     assert frame["head_dim"].tolist()[0] == 64
     assert frame["head_dim"].isna().tolist() == [False, True]
     write(tmp_path / "other.csv", load(tmp_path, "### seqlen = 512 ###\nFav3 fwd: 1ms\n"))
