@@ -53,6 +53,7 @@ def _parse_faults(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     help="Put in a fault: skew=CYCLES, drop=COUNT, overflow=RECORDS, disagree or truncate=BYTES.",
 )
 @click.option("-o", "output", required=True, type=click.Path(dir_okay=False), help="The .salog to write.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def synth(
     *,
     shape: AttentionShape,
@@ -63,6 +64,7 @@ def synth(
     one_warp: bool,
     faults: list[Any],
     output: str,
+    quiet: bool,
     **gpu: Any,
 ) -> None:
     """Write the log that the probed FA3 kernel would write for a shape.
@@ -74,6 +76,7 @@ def synth(
     from simfa.instrument.perturb import PerturbedLog, truncate_file
     from simfa.instrument.synthetic import synthesize
     from simfa.salog import LogSource, write_log
+    from simfa.watched_log import WatchedLog
 
     preset = load_gpu(**gpu)
     log: LogSource = synthesize(
@@ -81,7 +84,8 @@ def synth(
     )
     for fault in faults:
         log = PerturbedLog(log, fault, seed)
-    write_log(output, log)
+    with WatchedLog(log, "writing rows", quiet=quiet) as watched:
+        write_log(output, watched)
     for fault in faults:
         if fault.kind == "truncate":
             truncate_file(output, fault.size)

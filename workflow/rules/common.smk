@@ -99,9 +99,13 @@ def flags(option, values):
     return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
 
 
+def compared_exports():
+    """Return the summary of the configured exports' comparison, where a mapping says what they computed."""
+    return ["results/exports/summary.json"] if config["mapping"] else []
+
+
 def ingested():
     """Return the table of the configured profiler exports, and with a mapping their comparison."""
     if config["mapping"] and not config["exports"]:
         raise WorkflowError("config mapping: there are no exports to map; list them under exports")
-    compared = ["results/exports/summary.csv"] if config["mapping"] else []
-    return ["results/ingested.csv", *compared] if config["exports"] else []
+    return ["results/ingested.csv", *compared_exports()] if config["exports"] else []
