@@ -133,7 +133,7 @@ def test_a_file_that_is_not_there_is_refused() -> None:
 
 
 def test_an_empty_file_is_refused_by_what_it_lacks() -> None:
-    with pytest.raises(InstrumentError, match="'include in the epilogue': 0 call-sites match .* expected 1"):
+    with pytest.raises(InstrumentError, match=r"'include in the epilogue': 0 call-sites match .* expected 1"):
         patch_sources(fa3_skeleton.sources() | {EPILOGUE: ""}, 2)
 
 
