@@ -123,7 +123,7 @@ def flags(option, values):
 
 def ingested():
     """Return the table of the configured profiler exports, and with a mapping their comparison."""
-    if config["mapping"] and not config["exports"] and not PROFILED:
+    if config["mapping"] and not config["exports"]:
         raise WorkflowError("config mapping: there are no exports to map; list them under exports")
     compared = ["results/exports/summary.csv"] if config["mapping"] else []
-    return ["results/ingested.csv", *compared] if config["exports"] or PROFILED else []
+    return ["results/ingested.csv", *compared] if config["exports"] else []

@@ -1,11 +1,9 @@
-# Profiler exports, those named in the config (exports) and those made here, read into one table and, with a mapping,
-# compared with simulation.
+# Profiler exports named in the config (exports), read into one table and, with a mapping, compared with simulation.
 
 
 rule ingest:
     input:
         config["exports"],
-        PROFILED,
     output:
         "results/ingested.csv",
     log:

@@ -1,5 +1,5 @@
-# On a Hopper node with Nsight: measure the plain kernel of every configured shape; the exports go to ingestion. After the
-# capture, which has built the kernel and found its results right.
+# On a Hopper node with Nsight: measure the plain kernel of every configured shape; the exports become one table.
+# After the capture, which has built the kernel and found its results right.
 
 
 rule profile_nsys:
@@ -38,3 +38,17 @@ rule profile_ncu:
         package=PACKAGE,
     shell:
         "{SIMFA} capture {params.shape} {params.source} --profile ncu --cache-control none -o {output[0]} > {log} 2>&1"
+
+
+# Both tools ran at the clocks the user has set, with caches as the launches before left them; a CSV of ncu does not say.
+rule ingest_profiled:
+    input:
+        PROFILED,
+    output:
+        "results/profiled/measured.csv",
+    log:
+        "results/logs/ingest_profiled.log",
+    params:
+        package=PACKAGE,
+    shell:
+        "{SIMFA} ingest {input} --kernel FlashAttnFwd --clock-control none --cache-control none -o {output} > {log} 2>&1"
