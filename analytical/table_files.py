@@ -53,6 +53,9 @@ def price_table(
     suffix = target.suffix.lower()
     if suffix not in (*DELIMITERS, ".parquet"):
         raise AnalyticalError(f"{target}: expected a name ending in .csv, .tsv or .parquet")
+    for written in (target, rejects):
+        if written is not None and source.exists() and written.exists() and written.samefile(source):
+            raise AnalyticalError(f"{written}: is the input table too; write to another file")
     rows = 0
     refused: list[Reject] = []
     header: list[str] = []
