@@ -43,6 +43,8 @@ class Lrc {
         joined_index_.assign(slots, 0);
     }
 
+    bool merging() const { return merging_; }
+
     bool full(Cycle now) {
         if (!held_.empty()) expire(now);
         return outstanding_ + static_cast<int>(held_.size()) >= limit_;

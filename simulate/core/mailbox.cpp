@@ -11,7 +11,7 @@ namespace {
 // two slices may meet at a cycle although they were sent in different ones, hence the kind.
 std::uint64_t order_of(const Message& message) {
     const std::uint64_t order = (std::uint64_t{message.offset} << 20) | (std::uint64_t{message.source} << 3);
-    return message.kind >= hop_request ? order | (1U << 19) | message.kind : order;
+    return message.kind >= hop_request ? order | (1U << 19) | message.kind : order | (message.flags & 1U);
 }
 
 // Working memory of a thread, shared by all its mailboxes as they are opened one after the other.

@@ -33,19 +33,32 @@ class MemoryPort {
     // After `ready` said no: the first cycle at which it may say yes without an answer.
     Cycle retry() const { return lrc_.next_expiry(); }
 
+    // Whether lines may be sent ahead of time: the coalescer is never full, and neither can a read of the other SM join
+    // them nor they one of its reads.
+    bool independent(bool write, bool multicast) const {
+        return never_full_ && (write || multicast || !lrc_.merging());
+    }
+
     // Requests one line for `waiter`.
     void request(std::uint32_t line, bool write, const Waiter& waiter, Cycle now);
 
-    // A response or acknowledgement from a slice.
-    void answer(const Message& message, Cycle now);
+    // Sends the request of one line that cannot join another to its slice.
+    void send(std::uint32_t line, bool write, const Waiter& waiter, Cycle now);
+
+    // A response or acknowledgement from a slice. Returns true if anything but later answers may be due sooner than
+    // `next` and the TMA engines said before.
+    bool answer(const Message& message, Cycle now);
+
+    // An operation of SM `sm` ends when the `number`-th line of a port, its last one, leaves that port at `cycle`.
+    void finish_later(int sm, std::uint16_t op, bool other, Cycle cycle, std::uint64_t number);
 
     // Asks the host's caches for what the answers of a window will touch.
     void prefetch(std::span<const Message> inbox) const {
         for (const Message& message : inbox)
-            if (message.kind == read_response) lrc_.prefetch(message.line);
+            if (message.kind == read_response && target_of(message) != Target::both) lrc_.prefetch(message.line);
     }
 
-    // Phase 1: delivers what is due at `now` at the response ports.
+    // Phase 1: ends operations whose last lines leave the response ports at `now`.
     void run(Cycle now);
 
     // First cycle at which `run` has something to do.
@@ -53,32 +66,43 @@ class MemoryPort {
         Cycle first = kNever;
         if (!ideal_.empty()) first = ideal_.front().cycle;
         for (const Port& port : ports_)
-            if (!port.queue.empty() && port.queue.front().cycle < first) first = port.queue.front().cycle;
+            if (!port.finishes.empty() && port.finishes.front().cycle < first) first = port.finishes.front().cycle;
         return first;
     }
 
     bool quiet() const { return ideal_.empty() && lrc_.outstanding() == 0; }
 
   private:
-    struct Delivery {
+    // An operation whose last line leaves a port.
+    struct Finish {
         Cycle cycle;
-        Waiter waiter;
+        std::uint64_t number;  // of the line
+        std::uint16_t op;
+        std::uint8_t owner;
         bool other;
     };
+    // The cycle at which a line leaves is known when it comes; only an operation's last line is an event.
     struct Port {
-        Cycle cycle = -1;       // of the last delivery; if a line takes several cycles, the first free one
-        std::int32_t used = 0;  // deliveries in that cycle
-        RingBuffer<Delivery> queue;
+        Cycle cycle = -1;          // of the last delivery; if a line takes several cycles, the first free one
+        std::int32_t used = 0;     // deliveries in that cycle
+        std::uint64_t number = 0;  // deliveries so far
+        RingBuffer<Finish> finishes;
+    };
+    struct IdealAnswer {
+        Cycle cycle;
+        Waiter waiter;
     };
 
-    void deliver(int sm, const Waiter& waiter, bool other, Cycle now);
-    void deliver_all(const Waiter& waiter, Cycle now);
+    static Target target_of(const Message& message) { return static_cast<Target>(message.flags >> 1); }
+    bool deliver(int sm, const Waiter& waiter, bool other, Cycle now);
+    bool deliver_all(const Waiter& waiter, Cycle now);
 
     int pair_;
     int side_;
     int slice_count_;
     bool remote_copy_;
     Cycle ideal_latency_;
+    bool never_full_;
     Cycle near_request_cycles_;
     Cycle far_request_cycles_;
     std::int32_t port_lines_per_cycle_;
@@ -89,7 +113,7 @@ class MemoryPort {
     Outbox outbox_;
     std::array<TmaEngine*, 2> tma_{};
     std::array<Port, 2> ports_;
-    RingBuffer<Delivery> ideal_;
+    RingBuffer<IdealAnswer> ideal_;
 };
 
 }  // namespace simfa

@@ -61,7 +61,8 @@ class Pair final : public SmHost {
     };
 
     void push(Kind kind, int sm, int index, std::int64_t value, Cycle cycle);
-    void on_message(const Message& message, Cycle now);
+    // Returns true if something may happen sooner than `next_internal` said.
+    bool on_message(const Message& message, Cycle now);
     void on_pending(const Pending& pending);
     Cycle next_internal() const;
     bool quiet() const;
@@ -77,6 +78,7 @@ class Pair final : public SmHost {
     std::uint64_t sequence_ = 0;
     Outbox outbox_;
     Mailbox* grid_ = nullptr;
+    Cycle end_ = 0;  // of the last window
 };
 
 }  // namespace simfa

@@ -102,7 +102,7 @@ class SmBench {
                 sm_.grant(tiles_.front().second, now);
             host.run({&sm_, &sm_}, now);
             if (port_.next() == now) port_.run(now);
-            if (sm_.tma().next() <= now) sm_.tma().run(now, port_);
+            if (sm_.tma().next() <= now) sm_.tma().run(now, port_, now + 1);
             if (sm_.cuda_core().next() <= now) sm_.run_cuda_core(now);
             if (sm_.frontend_next() <= now) sm_.run_frontend(now);
         }
@@ -198,12 +198,13 @@ class PortBench {
             host.run({&sms_[0], &sms_[1]}, now_);
             if (port_.next() == now_) port_.run(now_);
             for (Sm& sm : sms_) {
-                if (sm.tma().next() <= now_) sm.tma().run(now_, port_);
+                if (sm.tma().next() <= now_) sm.tma().run(now_, port_, now_ + 1);
             }
             for (; next_ < issues_.size() && issues_[next_].cycle == now_; ++next_)
                 sms_[static_cast<std::size_t>(issues_[next_].sm)].tma().issue(issues_[next_].op, issues_[next_].map,
                                                                               now_);
-            for (int sm = 0; sm < 2; ++sm) in_flight[static_cast<std::size_t>(sm)].push_back(tma(sm).in_flight());
+            for (int sm = 0; sm < 2; ++sm)
+                in_flight[static_cast<std::size_t>(sm)].push_back(tma(sm).in_flight(now_ + 1));
             for (std::size_t slice = 0; slice < slices_.size(); ++slice)
                 for (const Message& message : slices_[slice].open(now_)) {
                     const Request request{now_, static_cast<int>(slice), message};
