@@ -220,7 +220,7 @@ Totals Engine::totals() const {
         for (int i = 0; i < 2; ++i) totals.sms_used += pair->sm(i).has_cta();
     }
     for (const auto& slice : slices_) {
-        totals.slices += slice->stats();
+        totals.slices += slice->stats(window_start_);
         totals.dram += slice->dram_stats();
     }
     if (!ended_) totals.cycles = window_start_;
