@@ -8,12 +8,12 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
     : pair_(pair),
       side_(side_of(pair, pairs)),
       slice_count_(config.slices),
+      first_far_slice_((config.slices + 1) / 2),
       remote_copy_(config.remote_copy),
       ideal_latency_(config.ideal_latency_cycles),
       never_full_(config.ideal_latency_cycles == 0 && config.lrc_hold_cycles == 0 &&
                   (!config.lrc_enabled || config.lrc_entries >= 2 * config.max_lines_in_flight)),
-      near_request_cycles_(config.near_latency_cycles / 2),
-      far_request_cycles_(config.far_latency_cycles / 2),
+      request_cycles_{config.near_latency_cycles / 2, config.far_latency_cycles / 2},
       port_lines_per_cycle_(config.port_lines_per_cycle),
       port_cycles_per_line_(config.port_cycles_per_line),
       stats_(stats),
@@ -40,18 +40,19 @@ void MemoryPort::send(std::uint32_t line, bool write, const Waiter& waiter, Cycl
     if (!write) ++stats_.l2_read_requests;
     lrc_.open(line, write, waiter);
     int slice = static_cast<int>(hash_.slice_of(line));
-    const bool far = side_of(slice, slice_count_) != side_;
-    Cycle latency = far ? far_request_cycles_ : near_request_cycles_;
-    if (far && remote_copy_ && !write) {
+    // Sides are as good as random: chosen without a branch.
+    const int far = static_cast<int>(slice >= first_far_slice_) ^ side_;
+    Cycle latency = request_cycles_[far];
+    if (remote_copy_ && far != 0 && !write) {
         // The near twin looks for a shadow first.
         slice = (slice + slice_count_ / 2) % slice_count_;
-        latency = near_request_cycles_;
+        latency = request_cycles_[0];
     }
     Message message;
     message.line = line;
     message.source = static_cast<std::uint16_t>(pair_);
     message.tag = waiter.op;
-    message.flags = static_cast<std::uint8_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
+    message.flags = static_cast<std::uint16_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
     message.kind = write ? write_request : read_request;
     outbox_.to_slice(slice, now + latency, message);
 }
@@ -82,19 +83,14 @@ bool MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
 // something may be due sooner than was known.
 bool MemoryPort::deliver(int sm, const Waiter& waiter, bool other, Cycle now) {
     Port& port = ports_[sm];
-    Cycle leaves;
-    if (port_cycles_per_line_ > 1) {
-        leaves = std::max(now, port.cycle);
-        port.cycle = leaves + port_cycles_per_line_;
-    } else {
-        if (port.cycle < now || port.used == port_lines_per_cycle_) {
-            port.cycle = std::max(now, port.cycle + 1);
-            port.used = 0;
-        }
-        ++port.used;
-        leaves = port.cycle;
+    if (port.used == port_lines_per_cycle_) port.cycle += port_cycles_per_line_;
+    if (port.used == port_lines_per_cycle_ || port.cycle < now) {
+        port.cycle = std::max(now, port.cycle);
+        port.used = 0;
     }
+    ++port.used;
     ++port.number;
+    const Cycle leaves = port.cycle;
     TmaEngine& tma = *tma_[waiter.owner];
     if (!tma.arrive(waiter.op, other, leaves, port.number, now)) return tma.blocked();
     if (leaves == now)

@@ -83,8 +83,8 @@ class MemoryPort {
     };
     // The cycle at which a line leaves is known when it comes; only an operation's last line is an event.
     struct Port {
-        Cycle cycle = -1;          // of the last delivery; if a line takes several cycles, the first free one
-        std::int32_t used = 0;     // deliveries in that cycle
+        Cycle cycle = 0;           // of the last delivery ...
+        std::int32_t used = 0;     // ... and how many there were in it
         std::uint64_t number = 0;  // deliveries so far
         RingBuffer<Finish> finishes;
     };
@@ -100,11 +100,11 @@ class MemoryPort {
     int pair_;
     int side_;
     int slice_count_;
+    int first_far_slice_;
     bool remote_copy_;
     Cycle ideal_latency_;
     bool never_full_;
-    Cycle near_request_cycles_;
-    Cycle far_request_cycles_;
+    std::array<Cycle, 2> request_cycles_;  // near, far
     std::int32_t port_lines_per_cycle_;
     std::int32_t port_cycles_per_line_;
     PairStats& stats_;

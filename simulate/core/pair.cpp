@@ -19,7 +19,7 @@ Pair::Pair(const Config& config, const Kernel& kernel, int index, int pairs)
     pending_.reserve(64);
 }
 
-void Pair::connect(const Outbox& outbox, Mailbox* grid) {
+void Pair::connect(const Outbox& outbox, Mailboxes* grid) {
     outbox_ = outbox;
     grid_ = grid;
     port_.connect(outbox, &sms_[0].tma(), &sms_[1].tma());
@@ -111,7 +111,7 @@ void Pair::complete_later(int sm, std::uint16_t op, Cycle cycle) { push(Kind::co
 void Pair::request_tile(int sm, Cycle cycle) {
     Message message;
     message.source = static_cast<std::uint16_t>(sm);
-    grid_->post(outbox_.thread, cycle + config_.tile_fetch_cycles / 2, message);
+    grid_->post(outbox_.thread, 0, cycle + config_.tile_fetch_cycles / 2, message);
 }
 
 bool Pair::quiet() const {

@@ -23,7 +23,7 @@ class Pair final : public SmHost {
     Pair(const Config& config, const Kernel& kernel, int index, int pairs);
 
     // `grid` takes tile requests of dynamic schedules; its messages carry the CTA in `source`.
-    void connect(const Outbox& outbox, Mailbox* grid);
+    void connect(const Outbox& outbox, Mailboxes* grid);
 
     // Simulates cycles [begin, end) with the messages of that window.
     void run(Cycle begin, Cycle end, std::span<const Message> inbox);
@@ -77,7 +77,7 @@ class Pair final : public SmHost {
     std::vector<Pending> pending_;  // the AEQ: a heap, earliest first
     std::uint64_t sequence_ = 0;
     Outbox outbox_;
-    Mailbox* grid_ = nullptr;
+    Mailboxes* grid_ = nullptr;
     Cycle end_ = 0;  // of the last window
 };
 

@@ -155,11 +155,11 @@ class PortBench {
           kernel_(inert(maps)),
           timeline_(2, 0, kNever),
           sms_{Sm(config_, kernel_, 0, host, stats, timeline_), Sm(config_, kernel_, 1, host, stats, timeline_)},
-          port_(config_, pair, pairs, stats) {
-        for (int slice = 0; slice < config_.slices; ++slice) slices_.emplace_back(1, 1, 4096);
+          port_(config_, pair, pairs, stats),
+          slices_(config_.slices, 1, 1, 4096) {
         sms_[0].connect(&sms_[1]);
         sms_[1].connect(&sms_[0]);
-        port_.connect({{}, slices_, 0}, &sms_[0].tma(), &sms_[1].tma());
+        port_.connect({nullptr, &slices_, 0}, &sms_[0].tma(), &sms_[1].tma());
     }
 
     // A bulk copy that SM `sm` issues in phase 4 of `cycle`. All copies of one SM in order of cycle.
@@ -205,9 +205,9 @@ class PortBench {
                                                                               now_);
             for (int sm = 0; sm < 2; ++sm)
                 in_flight[static_cast<std::size_t>(sm)].push_back(tma(sm).in_flight(now_ + 1));
-            for (std::size_t slice = 0; slice < slices_.size(); ++slice)
-                for (const Message& message : slices_[slice].open(now_)) {
-                    const Request request{now_, static_cast<int>(slice), message};
+            for (int slice = 0; slice < config_.slices; ++slice)
+                for (const Message& message : slices_.open(slice, now_)) {
+                    const Request request{now_, slice, message};
                     requests.push_back(request);
                     Message back = message;
                     back.kind = message.kind == write_request ? write_ack : read_response;
@@ -269,7 +269,7 @@ class PortBench {
     Timeline timeline_;
     std::array<Sm, 2> sms_;
     MemoryPort port_;
-    std::vector<Mailbox> slices_;
+    Mailboxes slices_;
     std::vector<Issued> issues_;
     std::size_t next_ = 0;
     std::vector<std::pair<Cycle, Message>> answers_;
