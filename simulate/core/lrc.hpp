@@ -86,6 +86,9 @@ class Lrc {
         table_[i] = line | (waiter.reader() != 0 ? kReader : 0);
     }
 
+    // Notes requests that nobody can join.
+    void open_unjoinable(int requests) { outstanding_ += requests; }
+
     // The request of `first` is answered: returns who joined it, valid until the next call.
     std::span<const Waiter> close(std::uint32_t line, bool write, const Waiter& first, Cycle now) {
         --outstanding_;

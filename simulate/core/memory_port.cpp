@@ -20,6 +20,36 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
       hash_(static_cast<HashKind>(config.hash), config.slices),
       lrc_(config) {}
 
+// Sends one line through the response port of SM `sm`: at once if the port is free, else in order. Returns true if
+// something may be due sooner than was known.
+[[gnu::always_inline]] inline bool MemoryPort::deliver(int sm, const Waiter& waiter, bool other, Cycle now) {
+    Port& port = ports_[sm];
+    Cycle leaves = port.cycle;
+    std::int32_t used = port.used;
+    if (used == port_lines_per_cycle_) {
+        leaves += port_cycles_per_line_;
+        used = 0;
+    }
+    if (leaves < now) {
+        leaves = now;
+        used = 0;
+    }
+    port.cycle = leaves;
+    port.used = used + 1;
+    const std::uint64_t number = ++port.number;
+    TmaEngine& tma = *tma_[waiter.owner];
+    if (!tma.arrive(waiter.op, other, leaves, number, now)) [[likely]]
+        return tma.blocked();
+    return finish_at({leaves, number, waiter.op, waiter.owner, other}, port, now);
+}
+
+inline bool MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
+    bool sooner = false;
+    if (waiter.target != Target::other) sooner |= deliver(waiter.owner, waiter, false, now);
+    if (waiter.target != Target::own) sooner |= deliver(waiter.owner ^ 1, waiter, true, now);
+    return sooner;
+}
+
 void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, Cycle now) {
     if (ideal_latency_ > 0) {
         ideal_.push({now + ideal_latency_, waiter});
@@ -33,28 +63,11 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
             return;
         }
     }
-    send(line, write, waiter, now);
-}
-
-void MemoryPort::send(std::uint32_t line, bool write, const Waiter& waiter, Cycle now) {
     if (!write) ++stats_.l2_read_requests;
     lrc_.open(line, write, waiter);
-    int slice = static_cast<int>(hash_.slice_of(line));
-    // Sides are as good as random: chosen without a branch.
-    const int far = static_cast<int>(slice >= first_far_slice_) ^ side_;
-    Cycle latency = request_cycles_[far];
-    if (remote_copy_ && far != 0 && !write) {
-        // The near twin looks for a shadow first.
-        slice = (slice + slice_count_ / 2) % slice_count_;
-        latency = request_cycles_[0];
-    }
-    Message message;
-    message.line = line;
-    message.source = static_cast<std::uint16_t>(pair_);
-    message.tag = waiter.op;
-    message.flags = static_cast<std::uint16_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
-    message.kind = write ? write_request : read_request;
-    outbox_.to_slice(slice, now + latency, message);
+    Message request = request_of(write, waiter);
+    request.line = line;
+    post(request, now);
 }
 
 bool MemoryPort::answer(const Message& message, Cycle now) {
@@ -72,31 +85,11 @@ bool MemoryPort::answer(const Message& message, Cycle now) {
     return sooner;
 }
 
-bool MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
-    bool sooner = false;
-    if (waiter.target != Target::other) sooner |= deliver(waiter.owner, waiter, false, now);
-    if (waiter.target != Target::own) sooner |= deliver(waiter.owner ^ 1, waiter, true, now);
-    return sooner;
-}
-
-// Sends one line through the response port of SM `sm`: at once if the port is free, else in order. Returns true if
-// something may be due sooner than was known.
-bool MemoryPort::deliver(int sm, const Waiter& waiter, bool other, Cycle now) {
-    Port& port = ports_[sm];
-    if (port.used == port_lines_per_cycle_) port.cycle += port_cycles_per_line_;
-    if (port.used == port_lines_per_cycle_ || port.cycle < now) {
-        port.cycle = std::max(now, port.cycle);
-        port.used = 0;
-    }
-    ++port.used;
-    ++port.number;
-    const Cycle leaves = port.cycle;
-    TmaEngine& tma = *tma_[waiter.owner];
-    if (!tma.arrive(waiter.op, other, leaves, port.number, now)) return tma.blocked();
-    if (leaves == now)
-        tma.finish(waiter.op, other, now);
+[[gnu::noinline]] bool MemoryPort::finish_at(const Finish& finish, Port& port, Cycle now) {
+    if (finish.cycle == now)
+        tma_[finish.owner]->finish(finish.op, finish.other, now);
     else
-        port.finishes.push({leaves, port.number, waiter.op, waiter.owner, other});
+        port.finishes.push(finish);
     return true;
 }
 

@@ -42,8 +42,31 @@ class MemoryPort {
     // Requests one line for `waiter`.
     void request(std::uint32_t line, bool write, const Waiter& waiter, Cycle now);
 
-    // Sends the request of one line that cannot join another to its slice.
-    void send(std::uint32_t line, bool write, const Waiter& waiter, Cycle now);
+    // Requests of lines for `waiter` that cannot join others: first all but the line, then each goes to its slice.
+    Message request_of(bool write, const Waiter& waiter) const {
+        Message request;
+        request.source = static_cast<std::uint16_t>(pair_);
+        request.tag = waiter.op;
+        request.kind = write ? write_request : read_request;
+        request.flags = static_cast<std::uint16_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
+        return request;
+    }
+    [[gnu::always_inline]] void post(const Message& request, Cycle now) {
+        int slice = static_cast<int>(hash_.slice_of(request.line));
+        // Sides are as good as random: chosen without a branch.
+        const int far = static_cast<int>(slice >= first_far_slice_) ^ side_;
+        Cycle latency = request_cycles_[far];
+        if (remote_copy_ && far != 0 && request.kind == read_request) {
+            // The near twin looks for a shadow first.
+            slice = (slice + slice_count_ / 2) % slice_count_;
+            latency = request_cycles_[0];
+        }
+        outbox_.to_slice(slice, now + latency, request);
+    }
+    void note_sent(bool write, int lines) {
+        lrc_.open_unjoinable(lines);
+        if (!write) stats_.l2_read_requests += lines;
+    }
 
     // A response or acknowledgement from a slice. Returns true if anything but later answers may be due sooner than
     // `next` and the TMA engines said before.
@@ -96,6 +119,7 @@ class MemoryPort {
     static Target target_of(const Message& message) { return static_cast<Target>(message.flags >> 1); }
     bool deliver(int sm, const Waiter& waiter, bool other, Cycle now);
     bool deliver_all(const Waiter& waiter, Cycle now);
+    bool finish_at(const Finish& finish, Port& port, Cycle now);
 
     int pair_;
     int side_;

@@ -140,15 +140,20 @@ bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPor
     const bool write = op.kind == TmaOp::Kind::store;
     const Waiter waiter{index, static_cast<std::uint8_t>(sm_), op.multicast ? Target::both : Target::own};
     const std::int32_t room = config_.max_lines_in_flight - in_flight_;
+    Message request = port.request_of(write, waiter);
+    BoxLines box = op.lines;  // a copy can stay in registers
     std::int32_t lines = 0;
     Cycle cycle = now;
     Cycle last = now;
-    for (; lines < room && cycle < horizon && !op.lines.empty(); ++lines) {
-        port.send(op.lines.next(), write, waiter, cycle);
+    for (; lines < room && cycle < horizon && !box.empty(); ++lines) {
+        request.line = box.next();
+        port.post(request, cycle);
         pace(cycle);
         last = cycle;
         cycle = std::max(cycle, pace_cycle_);
     }
+    op.lines = box;
+    port.note_sent(write, lines);
     in_flight_ += lines;
     op.arrivals[0].missing += lines;
     if (op.multicast) op.arrivals[1].missing += lines;
@@ -157,7 +162,7 @@ bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPor
         stats_.write_lines += lines;
     else
         stats_.read_lines += op.multicast ? 2 * lines : lines;
-    const Cycle turn = op.lines.empty() ? last : cycle;
+    const Cycle turn = box.empty() ? last : cycle;
     if (turn == now) return false;
     next_ = turn;
     return true;
@@ -165,7 +170,7 @@ bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPor
 
 // A line goes out at `now`: the next one follows at the rate of address generation.
 void TmaEngine::pace(Cycle now) {
-    if (config_.cycles_per_line > 1) {
+    if (config_.lines_per_cycle == 1) {
         pace_cycle_ = now + config_.cycles_per_line;
         return;
     }
@@ -181,30 +186,9 @@ bool TmaEngine::at_limit(Cycle now) {
     return in_flight_ >= config_.max_lines_in_flight;
 }
 
-void TmaEngine::line_left(Cycle now) {
-    --in_flight_;
-    if (blocked_ && next_ > now) next_ = now;
-}
-
 void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
     if (!other || ops_[index].split) line_left(now);
     if (--ops_[index].arrivals[other].missing == 0) finish(index, other, now);
-}
-
-bool TmaEngine::arrive(std::uint16_t index, bool other, Cycle leaves, std::uint64_t number, Cycle now) {
-    TmaOp& op = ops_[index];
-    if (!other || op.split) {
-        if (leaves == now) {
-            line_left(now);
-        } else {
-            leaving_[other].push(leaves);
-            if (blocked_ && limited_) next_ = std::min(next_, leaves);
-        }
-    }
-    TmaOp::Arrivals& arrivals = op.arrivals[other];
-    arrivals.last = leaves;
-    arrivals.last_number = number;
-    return --arrivals.missing == 0;
 }
 
 // All lines are issued. What came may still have to pass a port.

@@ -1,6 +1,7 @@
 // TMA engine of one SM: a FIFO of copies, a descriptor cache, paced line requests (docs/isa.md section 5).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -18,29 +19,32 @@ class MemoryPort;
 class Sm;
 
 // One TMA_TENSOR, TMA_BULK or TMA_STORE from its issue to its last answer.
-struct TmaOp {
+struct alignas(64) TmaOp {
     enum class Kind : std::uint8_t { load, store };
+
+    // What arriving lines touch comes first, in one cache line of the machine that simulates.
+    // Lines that have not come to the own SM and (multicast) the other; + 1 while lines are to be issued.
+    struct Arrivals {
+        Cycle last = -1;                // when the last of them leaves the response port ...
+        std::uint64_t last_number = 0;  // ... as so many-th line of that port
+        std::int32_t missing = 0;
+    };
+    Arrivals arrivals[2];
+    bool split = false;          // multicast is off: each line is requested once for either SM
+    std::int8_t unfinished = 1;  // SMs at which lines are missing or still pass the port
+
     Kind kind = Kind::load;
     bool multicast = false;
-    bool split = false;   // multicast is off: each line is requested once for either SM
     bool second = false;  // of a split operation, `line` is still to be requested for the other SM
-    std::uint32_t line = 0;
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
+    std::uint32_t line = 0;
     std::int64_t fill = 0;         // absolute fill of the ring (load)
     std::int64_t store_group = 0;  // absolute store group of the role (store)
     std::int64_t bytes = 0;        // credited to the fill
     Cycle eligible = 0;
     Cycle start = 0;
     BoxLines lines;
-    // Lines that have not come to the own SM and (multicast) the other; + 1 while lines are to be issued.
-    struct Arrivals {
-        std::int32_t missing = 0;
-        Cycle last = -1;                // when the last of them leaves the response port ...
-        std::uint64_t last_number = 0;  // ... as so many-th line of that port
-    };
-    Arrivals arrivals[2];
-    std::int8_t unfinished = 1;  // SMs at which lines are missing or still pass the port
 };
 
 class TmaEngine {
@@ -59,7 +63,21 @@ class TmaEngine {
 
     // A line of `op` came at `now` and leaves the response port at `leaves`, as its `number`-th line. Returns true if
     // it is the last one: `finish` is due at `leaves`.
-    bool arrive(std::uint16_t op, bool other, Cycle leaves, std::uint64_t number, Cycle now);
+    bool arrive(std::uint16_t index, bool other, Cycle leaves, std::uint64_t number, Cycle now) {
+        TmaOp& op = ops_[index];
+        if (!other || op.split) {
+            if (leaves == now) {
+                line_left(now);
+            } else {
+                leaving_[other].push(leaves);
+                if (blocked_ && limited_) next_ = std::min(next_, leaves);
+            }
+        }
+        TmaOp::Arrivals& arrivals = op.arrivals[other];
+        arrivals.last = leaves;
+        arrivals.last_number = number;
+        return --arrivals.missing == 0;
+    }
 
     // The last line of `op` has left the port of its own or (`other`) of the other SM.
     void finish(std::uint16_t op, bool other, Cycle now);
@@ -103,7 +121,10 @@ class TmaEngine {
     bool issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPort& port, Cycle horizon);
     void pace(Cycle now);
     bool at_limit(Cycle now);
-    void line_left(Cycle now);
+    void line_left(Cycle now) {
+        --in_flight_;
+        if (blocked_ && next_ > now) next_ = now;
+    }
     void end_issue(std::uint16_t index, Cycle now, MemoryPort& port);
     void read_source(const TmaOp& op, Cycle now);
     Cycle descriptor_cost(int map);
