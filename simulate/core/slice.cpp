@@ -123,16 +123,20 @@ void Slice::respond_hop(const Message& request, Cycle departure, Outbox& out) {
 void Slice::count_service(Cycle now) {
     const Cycle arrival = requests_.front().arrival;
     const std::size_t entries = service_cycles_.size();
-    const Cycle entered = std::max(arrival, service_cycles_[service_slot_]);
-    service_cycles_[service_slot_] = now;
-    if (request_peak_ < entries) {
-        const std::size_t ahead = service_slot_ + entries - request_peak_;
-        if (service_cycles_[ahead < entries ? ahead : ahead - entries] > arrival) ++request_peak_;
+    Cycle* const cycles = service_cycles_.data();
+    Cycle entered = arrival;
+    if (cycles[service_slot_] > arrival) {
+        entered = cycles[service_slot_];
+        stats_.staging_cycles += entered - arrival;
+        stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
     }
-    if (++service_slot_ == entries) service_slot_ = 0;
-    stats_.staging_cycles += entered - arrival;
     stats_.request_queue_cycles += now - entered;
-    stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
+    cycles[service_slot_] = now;
+    if (request_peak_ < entries && cycles[peak_slot_] > arrival)
+        ++request_peak_;  // and the slot stays, one further back
+    else if (++peak_slot_ == entries)
+        peak_slot_ = 0;
+    if (++service_slot_ == entries) service_slot_ = 0;
 }
 
 Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
@@ -195,21 +199,30 @@ void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> i
 }
 
 void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
+    SliceRequest* const first = requests_.room(inbox.size());
+    SliceRequest* next = first;
     for (const Message& message : inbox) {
         const LineHash::Place place = hash_.place(message.line);
-        if (static_cast<int>(place.slice) != config_.index &&
-            !(config_.remote_copy && static_cast<int>(place.slice) == twin_))
-            throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
-                                   " was sent to slice " + std::to_string(config_.index));
-        const TagPlace in_slice = place_of(place);
-        tags_.prefetch(in_slice.set);
-        const bool hop = message.kind == hop_response || message.kind == hop_invalidate;
-        SliceRequest& request = hop ? hops_.push() : requests_.push();
-        request.arrival = window_start + message.offset;
-        request.message = message;
-        request.place = in_slice;
-        if (hop) next_internal_ = std::min(next_internal_, request.arrival);
+        if (static_cast<int>(place.slice) != config_.index) check_twin(message, place);
+        next->arrival = window_start + message.offset;
+        next->message = message;
+        next->place = place_of(place);
+        tags_.prefetch(next->place.set);
+        if (message.kind == hop_response || message.kind == hop_invalidate) {
+            hops_.push(*next);
+            next_internal_ = std::min(next_internal_, next->arrival);
+        } else {
+            ++next;
+        }
     }
+    requests_.put(static_cast<std::size_t>(next - first));
+}
+
+// Of other slices' lines, only those of the twin may come here.
+void Slice::check_twin(const Message& message, const LineHash::Place& place) const {
+    if (config_.remote_copy && static_cast<int>(place.slice) == twin_) return;
+    throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
+                           " was sent to slice " + std::to_string(config_.index));
 }
 
 // A far read at the near twin of its home: answered from a shadow, or passed on.

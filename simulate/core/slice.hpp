@@ -13,6 +13,7 @@
 #include "memory_channel.hpp"
 #include "messages.hpp"
 #include "mshr.hpp"
+#include "request_queue.hpp"
 #include "ring_buffer.hpp"
 #include "tag_array.hpp"
 #include "types.hpp"
@@ -131,6 +132,7 @@ class Slice {
         return std::max({requests_.front().arrival, service_free_, retry_});
     }
     void admit(Cycle window_start, std::span<const Message> inbox);
+    void check_twin(const Message& message, const LineHash::Place& place) const;
     [[gnu::always_inline]] inline void serve(Cycle now, Outbox& out);
     [[gnu::always_inline]] inline Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked try_far_read(const SliceRequest& request, Cycle now, Outbox& out);
@@ -167,7 +169,7 @@ class Slice {
     int first_far_pair_;                    // pairs from here on are on side 1
     std::array<Cycle, 2> response_cycles_;  // by the pair's side
 
-    RingBuffer<SliceRequest> requests_;  // request queue and staging area
+    RequestQueue requests_;          // request queue and staging area
     RingBuffer<SliceRequest> hops_;      // hop answers and invalidations that have not arrived yet
     RingBuffer<Answer> answers_;
     RingBuffer<Cycle> hop_departures_;       // of answers to hops that are in the response queue
@@ -183,9 +185,10 @@ class Slice {
     Cycle blocked_since_ = 0;
     std::uint64_t draws_ = 0;            // random numbers used
     std::vector<Cycle> service_cycles_;  // of the last `request_queue_entries` requests
-    std::size_t service_slot_ = 0;
+    std::size_t service_slot_ = 0;       // of the oldest of them
+    std::size_t peak_slot_ = 0;          // of the request `request_peak_` before the next
+    std::size_t request_peak_ = 0;       // most requests in the request queue at once
     Cycle mshr_changed_ = 0;
-    std::size_t request_peak_ = 0;  // most requests in the request queue at once
     Cycle response_wait_peak_ = 0;  // longest wait of a response
     SliceStats stats_;
 };
