@@ -105,10 +105,10 @@ void Engine::run_units(int thread) {
     const int pairs = static_cast<int>(pairs_.size());
     const int slices = static_cast<int>(slices_.size());
     for (int i = pairs * thread / threads_; i < pairs * (thread + 1) / threads_; ++i)
-        pairs_[i]->run(begin, end, pair_boxes_->open(i, begin));
+        pairs_[i]->run(begin, end, pair_boxes_->open(i, begin, thread));
     for (int i = slices * thread / threads_; i < slices * (thread + 1) / threads_; ++i)
-        slices_[i]->run(begin, end, slice_boxes_->open(i, begin), outbox);
-    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_->open(0, begin), outbox);
+        slices_[i]->run(begin, end, slice_boxes_->open(i, begin, thread), outbox);
+    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_->open(0, begin, thread), outbox);
 }
 
 // An exception of a worker thread is kept for `run_window` to throw.

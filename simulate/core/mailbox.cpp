@@ -30,13 +30,13 @@ class ByteCounts {
         return reinterpret_cast<std::uint8_t*>(words_.data());
     }
 
-    // Replaces each count by the sum of those before it.
+    // Adds to each count those before it.
     void sum_up() {
         constexpr std::uint64_t ones = 0x0101010101010101U;
         std::uint64_t before = 0;
         for (std::uint64_t& word : words_) {
             const std::uint64_t sums = word * ones;
-            word = (sums << 8) + before * ones;
+            word = sums + before * ones;
             before += sums >> 56;
         }
     }
@@ -57,9 +57,8 @@ class WordCounts {
     void sum_up() {
         std::uint32_t before = 0;
         for (std::uint32_t& word : words_) {
-            const std::uint32_t here = word;
+            before += word;
             word = before;
-            before += here;
         }
     }
 
@@ -95,51 +94,79 @@ Mailboxes::Mailboxes(int units, int threads, Cycle window_cycles, Cycle latency_
       units_(static_cast<std::size_t>(units)),
       row_(units_ * static_cast<std::size_t>(threads)),
       boxes_((ring_mask_ + 1) * row_),
-      storage_(boxes_.size()) {}
+      pools_(static_cast<std::size_t>(threads)) {}
 
-void Mailboxes::make_room(Box& box, std::uint64_t window) {
-    std::vector<Message>& storage = storage_[static_cast<std::size_t>(&box - boxes_.data())];
-    const std::size_t used = storage.size() - box.room;
+void Mailboxes::make_room(Box& box, std::uint64_t window, int thread) {
     if (box.window != static_cast<std::uint32_t>(window)) {
-        if (used > 0) throw std::logic_error("a message arrives later than its mailbox was built for");
+        if (box.next != nullptr) throw std::logic_error("a message arrives later than its mailbox was built for");
         box.window = static_cast<std::uint32_t>(window);
     }
-    if (box.room > 0) return;
-    storage.resize(std::max<std::size_t>(8, 2 * used));
-    box.next = storage.data() + used;
-    box.room = static_cast<std::uint32_t>(storage.size() - used);
+    Pool& pool = pools_[static_cast<std::size_t>(thread)];
+    if (pool.free.empty()) {
+        constexpr std::size_t chunks = 64;
+        pool.blocks.push_back(std::make_unique<Chunk[]>(chunks));
+        for (std::size_t i = 0; i < chunks; ++i) pool.free.push_back(&pool.blocks.back()[i]);
+    }
+    Chunk* const chunk = pool.free.back();
+    pool.free.pop_back();
+    chunk->older = box.next == nullptr ? nullptr : box.newest();
+    box.next = chunk->messages;
+    box.room = Chunk::kMessages;
 }
 
-std::span<const Message> Mailboxes::open(int unit, Cycle window_start) {
+std::span<const Message> Mailboxes::open(int unit, Cycle window_start, int thread) {
     const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(window_start));
-    const std::size_t first = first_box(window, unit);
-    std::size_t count = 0;
-    for (std::size_t box = first; box < first + row_; box += units_)
-        if (boxes_[box].window == static_cast<std::uint32_t>(window)) count += messages(box).size();
+    const std::size_t count = collect(first_box(window, unit), window);
     if (count == 0) return {};
-    return count <= ByteCounts::kMost ? sort<ByteCounts>(first, count) : sort<WordCounts>(first, count);
+    std::vector<Chunk*>& free = pools_[static_cast<std::size_t>(thread)].free;
+    return count <= ByteCounts::kMost ? sort<ByteCounts>(count, free) : sort<WordCounts>(count, free);
 }
 
-// Sorts the messages of the boxes of a unit from `first` on and empties the boxes: a stable counting sort by offset,
-// then an insertion sort that only moves messages of the same cycle, which mostly are in order.
+// Takes the messages out of the boxes of a unit from `first` on, the newest first; returns how many there are.
+std::size_t Mailboxes::collect(std::size_t first, std::uint64_t window) {
+    std::vector<Part>& parts = opened().parts;
+    parts.clear();
+    std::size_t count = 0;
+    for (std::size_t end = first + row_; end > first; end -= units_) {
+        Box& box = boxes_[end - units_];
+        if (box.window != static_cast<std::uint32_t>(window)) continue;
+        std::uint32_t used = Chunk::kMessages - box.room;
+        for (Chunk* chunk = box.newest(); chunk != nullptr; chunk = chunk->older, used = Chunk::kMessages) {
+            parts.push_back({chunk, used});
+            count += used;
+        }
+        box = {};
+    }
+    return count;
+}
+
+// Sorts the collected messages and frees their chunks: a stable counting sort by offset, then an insertion sort that
+// only moves messages of the same cycle, which mostly are in order.
 template <typename Counts>
-std::span<const Message> Mailboxes::sort(std::size_t first, std::size_t count) {
-    // Working memory of a thread, shared by all mailboxes as they are opened one after the other.
-    thread_local std::vector<Message> storage;
+std::span<const Message> Mailboxes::sort(std::size_t count, std::vector<Chunk*>& free) {
     thread_local Counts counts;
-    if (storage.size() < count) storage.resize(2 * count);
-    Message* const sorted = storage.data();
+    Opened& all = opened();
+    if (all.sorted.size() < count) all.sorted.resize(2 * count);
+    Message* const sorted = all.sorted.data();
     auto* const places = counts.clear(window_.divisor());
-    const std::size_t last = first + row_;
-    for (std::size_t box = first; box < last; box += units_)
-        for (const Message& message : messages(box)) ++places[message.offset];
+    for (const Part& part : all.parts)
+        for (std::uint32_t i = 0; i < part.used; ++i) ++places[part.chunk->messages[i].offset];
     counts.sum_up();
-    for (std::size_t box = first; box < last; box += units_) {
-        for (const Message& message : messages(box)) sorted[places[message.offset]++] = message;
-        boxes_[box] = {storage_[box].data(), static_cast<std::uint32_t>(storage_[box].size()), kNoWindow};
+    for (const Part& part : all.parts) {
+        for (std::uint32_t i = part.used; i > 0; --i) {
+            const Message& message = part.chunk->messages[i - 1];
+            sorted[--places[message.offset]] = message;
+        }
+        free.push_back(part.chunk);
     }
     sort_within_cycles(sorted, count);
     return {sorted, count};
+}
+
+// Working memory of a thread, shared by all mailboxes as they are opened one after the other.
+Mailboxes::Opened& Mailboxes::opened() {
+    thread_local Opened memory;
+    return memory;
 }
 
 Cycle Mailboxes::next_window(Cycle window_start) const {
