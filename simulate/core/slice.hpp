@@ -170,7 +170,7 @@ class Slice {
     std::array<Cycle, 2> response_cycles_;  // by the pair's side
 
     RequestQueue requests_;          // request queue and staging area
-    RingBuffer<SliceRequest> hops_;      // hop answers and invalidations that have not arrived yet
+    RingBuffer<SliceRequest> hops_;  // hop answers and invalidations that have not arrived yet
     RingBuffer<Answer> answers_;
     RingBuffer<Cycle> hop_departures_;       // of answers to hops that are in the response queue
     RingBuffer<std::uint32_t> write_backs_;  // local line numbers
