@@ -2,8 +2,11 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
@@ -37,8 +40,11 @@ def run(
     timeline_sms: int = 0,
     timeline_window: tuple[int, int] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    warm: Sequence[tuple[int, NDArray[np.uint32]]] = (),
 ) -> RunResult:
     """Simulate `trace` on `hardware` with its full memory hierarchy.
+
+    `warm` fills L2 beforehand: pairs of an SM and the lines it read, in order, as reads that take no time would.
 
     `threads` and `window_cycles` (0: as long as possible) change the host time only, never a result. With `max_cycles`
     a longer run is stopped there and its result is marked `partial`. `timeline_sms` records slices of the first so many
@@ -56,6 +62,11 @@ def run(
     if timeline_window is not None:
         options["timeline_begin_cycle"], options["timeline_end_cycle"] = timeline_window
     core, ring_names, labels = _engine(trace, hardware, **options)
+    try:
+        for sm, lines in warm:
+            core.warm(lines, sm)
+    except ValueError as error:
+        raise SimulationError(str(error)) from error
     begin = time.perf_counter()
     _advance(core, trace, progress)
     seconds = time.perf_counter() - begin

@@ -285,7 +285,7 @@ void Slice::receive_hop(const SliceRequest& hop) {
         tags_.erase(hop.set, hop.message.line);
         return;
     }
-    insert_shadow(hop);
+    if (insert_shadow(hop.set, hop.message.line)) ++stats_.shadow_inserts;
     SliceRequest read = hop;
     read.message.kind = read_request;
     read.message.source = hop.message.extra;
@@ -293,17 +293,25 @@ void Slice::receive_hop(const SliceRequest& hop) {
     answers_.push({-1, read});
 }
 
-void Slice::insert_shadow(const SliceRequest& hop) {
-    const std::uint32_t set = hop.set;
+// Puts a copy of a far line in by chance and if the set has not too many; true if it did.
+bool Slice::insert_shadow(std::uint32_t set, std::uint32_t line) {
     const std::int64_t share = std::int64_t{tags_.shadows(set)} * static_cast<std::int64_t>(kMillion);
-    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways ||
-        tags_.contains(set, hop.message.line))
-        return;
+    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(set, line))
+        return false;
     const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
-    if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return;
-    ++stats_.shadow_inserts;
-    insert(hop.set, hop.message.line, TagArray::kShadow);
+    if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return false;
+    insert(set, line, TagArray::kShadow);
+    return true;
 }
+
+void Slice::warm(std::uint32_t line) {
+    const std::uint32_t set = set_of(line);
+    if (tags_.touch(set, line) == nullptr) insert(set, line, 0);
+}
+
+bool Slice::warm_far(std::uint32_t line) { return tags_.touch(set_of(line), line) != nullptr; }
+
+void Slice::warm_copy(std::uint32_t line) { insert_shadow(set_of(line), line); }
 
 void Slice::answer_waiting(Cycle now) {
     while (!answers_.empty() && response_room(now)) {

@@ -107,6 +107,13 @@ class Slice {
     // Runs the cycles [window_start, window_end); `inbox` holds the messages that arrive in them, in order.
     void run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out);
 
+    // Functional warming, before the first window: leaves the tags as a read would that takes no time. The home slice
+    // of a line, and for a far read the twin: true if it holds a copy; if not it may take one.
+    void warm(std::uint32_t line);
+    bool warm_far(std::uint32_t line);
+    void warm_copy(std::uint32_t line);
+    void prefetch(std::uint32_t line) const { tags_.prefetch(set_of(line)); }
+
     // First cycle at which anything happens if no message comes; `kNever` when idle.
     Cycle next_event() const {
         const Cycle departure = responses_.empty() ? kNever : responses_.front().departure;
@@ -144,7 +151,10 @@ class Slice {
 
     void run_internal(Cycle now);
     void receive_hop(const SliceRequest& hop);
-    void insert_shadow(const SliceRequest& hop);
+    bool insert_shadow(std::uint32_t set, std::uint32_t line);
+    std::uint32_t set_of(std::uint32_t line) const {
+        return static_cast<std::uint32_t>(sets_.remainder(hash_.place(line).local));
+    }
     void fill(int entry);
     void answer_waiting(Cycle now);
     void write_back(Cycle now);
