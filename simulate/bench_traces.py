@@ -3,7 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from simfa.isa import AcquireStage, Affine, BarArrive, BarWait, Bubbles, Instruction, MbWait, ReleaseStage, Slot, TmaBulk, TmaTensor
+from simfa.isa import (
+    AcquireStage,
+    Affine,
+    BarArrive,
+    BarWait,
+    Bubbles,
+    Instruction,
+    MbWait,
+    ReleaseStage,
+    Slot,
+    TmaBulk,
+    TmaTensor,
+)
 from simfa.trace import Origin, Program, Ring, Schedule, TensorMap, TileBinding, TileKind, Trace
 
 

@@ -16,13 +16,12 @@ WARM_CAPACITIES = 4
 
 
 class ChaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean latency of an access, and where the timed accesses were answered."""
+    """Mean latency of a timed access; shares of them that crossed to the far side, and that came from memory."""
 
     method: Method
     working_set_bytes: int
     latency_cycles: float
-    near_share: float
-    far_share: float
+    hop_share: float
     memory_share: float
 
 
@@ -41,26 +40,26 @@ def run_chase(
     copies = [Copy(address=line * line_bytes, length=_COPY_BYTES) for line in timed]
     trace = copy_trace([[copies]], box_bytes=_COPY_BYTES)
     warm = np.tile(lines, warm_passes)[-WARM_CAPACITIES * hardware.l2.capacity_bytes // line_bytes :]
-    result = run(trace, _timed(hardware, method), warm=[(0, warm)])
+    inside = timed_inside(hardware)
+    result = run(trace, plain_loads(inside) if method == "load" else inside, warm=[(0, warm)])
     counters = result.counters
-    memory = counters["l2_read_misses"] / steps
-    far = counters["l2_hops"] / steps
     return ChaseResult(
         method=method,
         working_set_bytes=working_set_bytes,
         latency_cycles=result.cycles / steps,
-        near_share=1 - memory - far,
-        far_share=far,
-        memory_share=memory,
+        hop_share=counters["l2_hops"] / steps,
+        memory_share=counters["l2_read_misses"] / steps,
     )
 
 
-def _timed(hardware: HardwareSpec, method: Method) -> HardwareSpec:
-    """Return the hardware as a clock inside the kernel sees it; a plain load meets neither TMA nor mbarrier."""
+def timed_inside(hardware: HardwareSpec) -> HardwareSpec:
+    """Return the hardware as a clock inside the kernel sees it: without launch."""
+    return msgspec.structs.replace(hardware, grid=msgspec.structs.replace(hardware.grid, launch_ns=0.0))
+
+
+def plain_loads(hardware: HardwareSpec) -> HardwareSpec:
+    """Return hardware whose copies cost what a plain load does: no TMA launch, no descriptor, no mbarrier."""
     replace = msgspec.structs.replace
-    hardware = replace(hardware, grid=replace(hardware.grid, launch_ns=0.0))
-    if method == "tma":
-        return hardware
     return replace(
         hardware,
         tma=replace(hardware.tma, launch_cycles=0, issue_gap_cycles=0),

@@ -1,6 +1,5 @@
-"""Streams of TMA copies from device memory or L2: every CTA issues, waits, repeats; bytes a second of the whole chip."""
+"""Streams of TMA copies from device memory: every CTA issues, waits, repeats; bytes a second of the whole chip."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,24 +9,25 @@ from simfa.hardware import HardwareSpec
 from simfa.simulate.bench_traces import Copy, copy_trace
 from simfa.simulate.engine import run
 from simfa.trace import TensorMap
+from simfa.units import ns_to_cycles
 
 MAX_RESIDENT = 4  # roles of a CTA in a trace
 _BASE = 1 << 21
+_ELEMENT_BYTES = (1, 2, 4, 8)
 
 
 class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One point: rate over the whole run, time of one copy by Little's law, and what it met on its way."""
+    """Rate of the whole chip, the time of one copy by Little's law, and what held copies back."""
 
     bytes_per_s: float
     copy_cycles: float
-    cycles: int
     l2_hit_rate: float
     tma_limit_cycles: int
     mshr_peak: int
 
 
 class Tensor(NamedTuple):
-    """A tensor streamed box by box, dimension 0 fastest; without a map if it has one dimension and `bulk`."""
+    """A packed tensor streamed box by box, dimension 0 fastest; with `bulk` by copies that need no tensor map."""
 
     dims: tuple[int, ...]
     box: tuple[int, ...]
@@ -36,7 +36,7 @@ class Tensor(NamedTuple):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Byte strides of dimensions 1 and up of the packed tensor."""
+        """Byte strides of dimensions 1 and up."""
         strides = []
         stride = self.element_bytes
         for extent in self.dims[:-1]:
@@ -53,7 +53,7 @@ class Tensor(NamedTuple):
         return total
 
     def corner(self, number: int) -> tuple[int, ...]:
-        """First element of box `number`, counted with dimension 0 fastest and from the start again after the last."""
+        """First element of box `number`; after the last box comes the first again."""
         corner = []
         for extent, edge in zip(self.dims, self.box, strict=True):
             number, place = divmod(number, extent // edge)
@@ -61,37 +61,42 @@ class Tensor(NamedTuple):
         return tuple(corner)
 
 
-def run_stream(hardware: HardwareSpec, tensor: Tensor, *, ctas: int, copies: int, depth: int = 1) -> StreamResult:
-    """Stream `copies` boxes through each of `ctas` CTAs, box k of CTA c being number k * ctas + c of the tensor.
+def run_stream(
+    hardware: HardwareSpec, tensor: Tensor, *, ctas: int, copies: int, depth: int = 1, warps: int = 1, ramp_ns: float
+) -> StreamResult:
+    """Stream boxes through `ctas` CTAs: `copies` in each of their `warps`, up to `depth` under way at once.
 
-    CTAs beyond the SMs share them: up to `MAX_RESIDENT` on each SM. Raises `SimulationError` for more.
+    Box k of warp w of CTA c is number (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs
+    start one after the other over `ramp_ns`; the rate counts from the middle of that. Raises `SimulationError` for
+    more than `MAX_RESIDENT` warps or CTAs on an SM, and for CTAs that do not fill the SMs evenly.
     """
     sms = hardware.gpu.sm_count
-    resident, rest = divmod(ctas, sms)
-    if ctas > sms and (rest or resident > MAX_RESIDENT):
+    resident, rest = divmod(ctas, sms) if ctas > sms else (1, 0)
+    used, roles = ctas // resident, resident * warps
+    if rest or roles > MAX_RESIDENT:
         raise SimulationError(
-            f"{ctas} CTAs on {sms} SMs; expected up to {sms}, or a multiple of it up to {MAX_RESIDENT} on each"
+            f"{ctas} CTAs of {warps} warps on {sms} SMs: expected up to {sms} CTAs, or a multiple of that, and up to "
+            f"{MAX_RESIDENT} warps on each SM"
         )
-    resident, used = max(1, resident), min(ctas, sms)
+    ramp = ns_to_cycles(ramp_ns, hardware.gpu.sm_clock_hz)
     maps: dict[tuple[int, ...], TensorMap] = {}
     work = [
         [
-            [_copy(tensor, maps, step * ctas + role * used + sm) for step in range(copies)]
-            for role in range(resident)
+            [_copy(tensor, maps, step * roles * used + role * used + sm) for step in range(copies)]
+            for role in range(roles)
         ]
         for sm in range(used)
     ]
-    import os
-    R=int(os.environ.get("RAMP","0"))
-    starts=[[R*(role*used+sm)//ctas for role in range(resident)] for sm in range(used)]
-    trace = copy_trace(work, starts=starts, meet=depth==1, box_bytes=tensor.box_bytes, depth=depth, maps=list(maps.values()))
+    starts = [[ramp * (role * used + sm) // (roles * used) for role in range(roles)] for sm in range(used)]
+    trace = copy_trace(
+        work, box_bytes=tensor.box_bytes, depth=depth, maps=list(maps.values()), starts=starts, meet=depth == 1
+    )
     replace = msgspec.structs.replace
     result = run(trace, replace(hardware, grid=replace(hardware.grid, launch_ns=0.0)))
-    total = tensor.box_bytes * copies * ctas
+    cycles = result.cycles - ramp / 2
     return StreamResult(
-        bytes_per_s=total / ((result.cycles - R/2) / hardware.gpu.sm_clock_hz),
-        copy_cycles=(result.cycles-R/2) / copies * depth,
-        cycles=result.cycles,
+        bytes_per_s=tensor.box_bytes * copies * roles * used * hardware.gpu.sm_clock_hz / cycles,
+        copy_cycles=cycles / copies * depth,
         l2_hit_rate=result.l2_hit_rate or 0.0,
         tma_limit_cycles=result.counters["tma_limit_cycles"],
         mshr_peak=result.counters["mshr_peak"],
@@ -99,21 +104,22 @@ def run_stream(hardware: HardwareSpec, tensor: Tensor, *, ctas: int, copies: int
 
 
 def _copy(tensor: Tensor, maps: dict[tuple[int, ...], TensorMap], number: int) -> Copy:
-    """Return box `number`; planes above the second dimension get maps of their own, moved by their offset."""
+    """Return box `number`. A trace has two coordinates: each place along higher dimensions gets a map moved there."""
     corner = tensor.corner(number)
     if tensor.bulk:
         return Copy(address=_BASE + corner[0] * tensor.element_bytes, length=tensor.box_bytes)
     plane = corner[2:]
     if plane not in maps:
-        offset = sum(at * stride for at, stride in zip(plane, tensor.strides[1:], strict=True))
-        dims = (*tensor.dims[:2], *(extent - at for extent, at in zip(tensor.dims[2:], plane, strict=True)))
+        offset = sum(at * stride for at, stride in zip(plane, tensor.strides[1:], strict=False))
+        above = (extent - at for extent, at in zip(tensor.dims[2:], plane, strict=True))
+        assert tensor.element_bytes in _ELEMENT_BYTES
         maps[plane] = TensorMap(
             name="M" + "_".join(map(str, plane)),
             base=_BASE + offset,
-            dims=dims,
+            dims=(*tensor.dims[:2], *above),
             strides=tensor.strides,
             box=tensor.box,
-            element_bytes=tensor.element_bytes,  # type: ignore[arg-type]
+            element_bytes=tensor.element_bytes,  # type: ignore[arg-type]  # one of the four
             origin="none",
         )
     return Copy(map_name=maps[plane].name, x=corner[0], y=corner[1] if len(corner) > 1 else 0)
