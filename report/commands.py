@@ -83,14 +83,24 @@ def timeline(path: str, kind: str | None, sm: int | None, window: tuple[int, int
 )
 @click.option("--run", "run_paths", multiple=True, type=click.Path(exists=True), help="Explain this run (repeatable).")
 @click.option("--timeline", "timeline_path", type=click.Path(exists=True), help="Draw this timeline.npz.")
-@click.option("--figures", "figures_path", type=click.Path(exists=True, file_okay=False), help="Show `simfa figures`.")
+@click.option(
+    "--figures",
+    "figures_paths",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="Show this folder of `simfa figures` or `simfa memory-figures` (repeatable).",
+)
 @click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for the report.")
 def report(
-    summary: str, run_paths: tuple[str, ...], timeline_path: str | None, figures_path: str | None, output: str
+    summary: str,
+    run_paths: tuple[str, ...],
+    timeline_path: str | None,
+    figures_paths: tuple[str, ...],
+    output: str,
 ) -> None:
     """Write report.html, one self-contained file, and gantt.png if a timeline is given."""
     from simfa.figure_files import index_path
-    from simfa.report.embedded import read_figures
+    from simfa.report.embedded import read_section
     from simfa.report.gantt import default_window, gantt_png
     from simfa.report.html import render
     from simfa.report.inputs import read_run, read_summary
@@ -104,8 +114,7 @@ def report(
         begin, end = default_window(slices, 0)
         png = gantt_png(slices, 0, (begin, end))
         caption = f"{_shape_beside(Path(timeline_path))}SM 0, cycles {begin:,} to {end:,}"
-    figures = [] if figures_path is None else read_figures(figures_path)
-    page = render(comparison, runs, png, caption, figures)
+    page = render(comparison, runs, png, caption, [read_section(path) for path in figures_paths])
     folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,8 +127,7 @@ def report(
         handle.write(page)
     inputs: dict[str, str | Path] = {"summary": summary}
     inputs |= {f"run {run.name}": _stats_file(path) for run, path in zip(runs, run_paths, strict=True)}
-    if figures_path is not None:
-        inputs["figures"] = index_path(figures_path)
+    inputs |= {f"figures {Path(path).name}": index_path(path) for path in figures_paths}
     write_manifest(folder / "report.html", "report", inputs)
     click.echo(f"{folder / 'report.html'}", err=True)
 

@@ -27,8 +27,23 @@ class Figure(NamedTuple):
     svg_base64: str
 
 
+class Section(NamedTuple):
+    """The figures of one folder under their heading."""
+
+    heading: str
+    note: str
+    figures: list[Figure]
+
+
+def read_section(folder: str | Path) -> Section:
+    """Return a folder's figures with heading and note; raises as `read_figures`."""
+    figures = read_figures(folder)
+    index = msgspec.json.decode(index_path(folder).read_bytes(), type=FigureIndex)
+    return Section(index.heading, index.note, figures)
+
+
 def read_figures(folder: str | Path) -> list[Figure]:
-    """Return the figures of a folder that `simfa figures` wrote.
+    """Return the figures of a folder that `simfa figures` or `simfa memory-figures` wrote.
 
     Raises `ReportError` for a missing or foreign index, a file that is not the one the index names, and an SVG that
     could load or run anything.

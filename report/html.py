@@ -9,7 +9,7 @@ from simfa import __version__
 from simfa.errors import HardwareError, ReportError
 from simfa.hardware import Preset, load_preset, unit_of, value_at
 from simfa.report.attribution import GROUPS, causes, findings
-from simfa.report.embedded import Figure
+from simfa.report.embedded import Section
 from simfa.report.figures import latency_chart, stacked_bar
 from simfa.report.inputs import Run
 from simfa.report.palette import GROUP_COLOURS
@@ -23,7 +23,7 @@ def render(
     runs: Sequence[Run],
     gantt_png: bytes | None,
     gantt_caption: str = "",
-    figures: Sequence[Figure] = (),
+    sections: Sequence[Section] = (),
 ) -> str:
     """Return the report; raises `ReportError` when Jinja2 is missing."""
     try:
@@ -39,7 +39,7 @@ def render(
     )
     environment.filters["percent"] = lambda fraction: f"{fraction:+.2%}"
     return environment.get_template("report.html.j2").render(
-        context(summary, runs, gantt_png, gantt_caption), figures=figures, style=_template("style.css")
+        context(summary, runs, gantt_png, gantt_caption), sections=sections, style=_template("style.css")
     )
 
 

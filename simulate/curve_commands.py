@@ -93,9 +93,16 @@ def tma_latency(
 @click.command("tma-bandwidth")
 @_curve_options
 @click.option("--curve", type=click.Choice(["h800-pcie", "h100-sxm"]), default="h800-pcie", show_default=True)
+@click.option("--min-box-bytes", type=click.IntRange(0), default=0, help="Leave out smaller boxes.")
 @_gpu_flags
 def tma_bandwidth(
-    gpu_flags: dict[str, Any], every: int, output: str | None, as_json: bool, quiet: bool, curve: str
+    gpu_flags: dict[str, Any],
+    every: int,
+    output: str | None,
+    as_json: bool,
+    quiet: bool,
+    curve: str,
+    min_box_bytes: int,
 ) -> None:
     """TMA copies streamed from device memory: bulk, 1D, 2D and 3D boxes, one to four CTAs an SM.
 
@@ -107,11 +114,13 @@ def tma_bandwidth(
     preset = _preset(curve, **gpu_flags)
     name = f"tma_bandwidth_{curve.replace('-', '_')}.csv"
     if curve == "h800-pcie":
-        boxes = thin(read_curve(name, TmaBandwidthPoint), every)
+        points = [point for point in read_curve(name, TmaBandwidthPoint) if point.box_bytes >= min_box_bytes]
+        boxes = thin(points, every)
         meter = Meter("tma-bandwidth", len(boxes), quiet=quiet)
         compared = tma_bandwidth_curve(preset.spec, boxes, meter.update)
     else:
-        producers = thin(read_curve(name, ProducerPoint), every)
+        rings = [point for point in read_curve(name, ProducerPoint) if point.box_kib * 1024 >= min_box_bytes]
+        producers = thin(rings, every)
         meter = Meter("tma-bandwidth", len(producers), quiet=quiet)
         compared = producer_curve(preset.spec, producers, meter.update)
     meter.close()
@@ -141,6 +150,8 @@ def l2(gpu_flags: dict[str, Any], every: int, output: str | None, as_json: bool,
 
 def _show(title: str, preset: Preset, points: Sequence[Compared], output: str | None, as_json: bool) -> None:
     """Print points and errors, as a table or as JSON, and write the CSV."""
+    if not points:
+        raise click.UsageError("these options leave no measured point")
     import msgspec
 
     from simfa.files import json_bytes

@@ -1,6 +1,6 @@
 """A folder of figures: SVG files, and `figures.json` that says what each shows.
 
-`simfa figures` writes such a folder, `simfa report --figures` reads it.
+`simfa figures` and `simfa memory-figures` write such folders, `simfa report --figures` reads them.
 """
 
 from pathlib import Path
@@ -20,10 +20,12 @@ class FigureFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FigureIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `figures.json` holds, in the order of showing."""
+    """What `figures.json` holds, in the order of showing; heading and note stand above them."""
 
     tool_version: str
     figures: list[FigureFile]
+    heading: str = "The analytical model"
+    note: str = "Closed forms of traffic and latency bounds, no simulation; simfa figures draws them."
 
 
 def index_path(folder: str | Path) -> Path:

@@ -38,6 +38,7 @@ rule figures:
 rule report:
     input:
         figures="results/figures/figures.json",
+        memory="results/memory/figures/figures.json",
         summary="results/summary.json",
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
@@ -55,7 +56,7 @@ rule report:
         package=PACKAGE,
     shell:
         "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}"
-        " --figures results/figures -o results > {log} 2>&1"
+        " --figures results/figures --figures results/memory/figures -o results > {log} 2>&1"
 
 
 rule readme:
