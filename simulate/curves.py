@@ -86,9 +86,8 @@ class Errors(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_curve(name: str, kind: type[Source]) -> list[Source]:
     """Return the usable rows of a bundled curve as points; raises `SimulationError` for a damaged table."""
-    path = resources.files("simfa.measured") / name
-    with path.open(encoding="utf-8", newline="") as handle:
-        rows = [row for row in csv.DictReader(handle) if row.get("usable", "yes") == "yes"]
+    text = (resources.files("simfa.measured") / name).read_text(encoding="utf-8")
+    rows = [row for row in csv.DictReader(text.splitlines()) if row.get("usable", "yes") == "yes"]
     try:
         return [msgspec.convert({key: row[key] for key in kind.__struct_fields__}, kind, strict=False) for row in rows]
     except (KeyError, msgspec.ValidationError) as error:
