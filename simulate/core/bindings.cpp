@@ -296,8 +296,8 @@ NB_MODULE(_core, module) {
         .def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
         .def(
             "warm",
-            [](Engine& engine, const nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& lines,
-               int sm) {
+            [](Engine& engine,
+               const nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& lines, int sm) {
                 const std::span<const std::uint32_t> all(lines.data(), lines.shape(0));
                 const nb::gil_scoped_release unlocked;
                 engine.warm(all, sm);

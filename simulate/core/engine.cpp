@@ -149,6 +149,7 @@ void Engine::run_window() {
 void Engine::warm(std::span<const std::uint32_t> lines, int sm) {
     if (windows_ > 0) throw std::invalid_argument("L2 can be warmed before the run only");
     if (sm < 0 || sm >= config_.sms) throw std::invalid_argument("no SM " + std::to_string(sm) + " to warm L2 for");
+    if (slices_.empty()) throw std::invalid_argument("ideal memory has no L2 to warm");
     const LineHash hash(static_cast<HashKind>(config_.hash), config_.slices);
     const int side = side_of(sm / 2, config_.sms / 2);
     constexpr std::size_t kAhead = 8;  // lines whose sets are asked for from the host's memory early
