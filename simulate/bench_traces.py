@@ -37,6 +37,7 @@ def copy_trace(
     maps: Sequence[TensorMap] = (),
     starts: Sequence[Sequence[int]] | None = None,
     meet: bool = False,
+    loop_cycles: int = 0,
 ) -> Trace:
     """Return a launch in which role r of CTA c makes the copies `work[c][r]` in order.
 
@@ -44,6 +45,7 @@ def copy_trace(
     that is issue, wait, repeat. Its ring has twice as many stages, so that no copy waits for the release of a stage.
     All CTAs have the same number of roles, 4 at most. `starts[c][r]` are cycles that it waits before its first copy.
     With `meet` it passes a named barrier after each copy, as the threads of a CTA do before one overwrites the buffer.
+    `loop_cycles` is other work of the loop, once for each copy.
     """
     roles = len(work[0])
     rings = [Ring(name=f"R{role}", stages=2 * depth, bytes=box_bytes, releases=1) for role in range(roles)]
@@ -52,7 +54,9 @@ def copy_trace(
         names = tuple(f"cta{cta}.{role}" for role in range(roles))
         for role, (name, copies) in enumerate(zip(names, parts, strict=True)):
             wait = (Bubbles(kind="cycles", cycles=starts[cta][role]),) if starts else ()
-            programs.append(Program(name=name, role=role, body=(*wait, *_pipeline(role, copies, depth, meet))))
+            programs.append(
+                Program(name=name, role=role, body=(*wait, *_pipeline(role, copies, depth, meet, loop_cycles)))
+            )
         kinds.append(TileKind(name=f"cta{cta}", programs=names))
         tiles.append((TileBinding(cta, 0, 0, 0),))
     return Trace(
@@ -68,7 +72,7 @@ def copy_trace(
     )
 
 
-def _pipeline(role: int, copies: Sequence[Copy], depth: int, meet: bool) -> Iterator[Instruction]:
+def _pipeline(role: int, copies: Sequence[Copy], depth: int, meet: bool, loop_cycles: int) -> Iterator[Instruction]:
     """Issue each copy as soon as its stage is free; wait for it when `depth` are under way, or at the end."""
     ring = f"R{role}"
     for number, copy in enumerate(copies):
@@ -83,6 +87,8 @@ def _pipeline(role: int, copies: Sequence[Copy], depth: int, meet: bool) -> Iter
             yield TmaTensor(slot=slot, map=copy.map_name, x=copy.x, y=Affine(copy.y))
         else:
             yield TmaBulk(slot=slot, address=Affine(copy.address), bytes=copy.length)
+        if loop_cycles:
+            yield Bubbles(kind="cycles", cycles=loop_cycles)
     for number in range(max(0, len(copies) - depth), len(copies)):
         yield from _consume(ring, number)
 

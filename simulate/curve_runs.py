@@ -15,6 +15,8 @@ CHASE_STEPS = 1500
 CHASE_WARM_PASSES = 12
 # A grid's CTAs start over 1.24 us when there are 128 or more (flash-vla hardware-unit-test/sm90).
 RAMP_NS = 1240.0
+# One turn of a producer warp's loop, from 1 to 32 KB (flash-vla hardware-unit-test/sm90).
+PRODUCER_LOOP_NS = 248.0
 STREAM_LINES = 200_000  # requested by a whole stream: enough for a steady rate
 L2_LINES = 300_000
 L2_WARM_PASSES = 3
@@ -86,6 +88,7 @@ def producer_curve(hardware: HardwareSpec, points: Sequence[ProducerPoint], done
             depth=_PRODUCER_DEPTH,
             warps=point.producers,
             ramp_ns=RAMP_NS,
+            loop_ns=PRODUCER_LOOP_NS,
         )
         axis: dict[str, str | float] = {"ctas": point.ctas, "producers": point.producers, "box_kib": point.box_kib}
         found.append(_rate(axis, point.sweep, point, result))

@@ -62,13 +62,22 @@ class Tensor(NamedTuple):
 
 
 def run_stream(
-    hardware: HardwareSpec, tensor: Tensor, *, ctas: int, copies: int, depth: int = 1, warps: int = 1, ramp_ns: float
+    hardware: HardwareSpec,
+    tensor: Tensor,
+    *,
+    ctas: int,
+    copies: int,
+    depth: int = 1,
+    warps: int = 1,
+    ramp_ns: float,
+    loop_ns: float = 0,
 ) -> StreamResult:
     """Stream boxes through `ctas` CTAs: `copies` in each of their `warps`, up to `depth` under way at once.
 
     Box k of warp w of CTA c is number (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs
-    start one after the other over `ramp_ns`; the rate counts from the middle of that. Raises `SimulationError` for
-    more than `MAX_RESIDENT` warps or CTAs on an SM, and for CTAs that do not fill the SMs evenly.
+    start one after the other over `ramp_ns`; the rate counts from the middle of that. `loop_ns` is a warp's time for
+    one turn of its loop when no copy is waited for: it hides behind copies only if `depth` is above 1. Raises
+    `SimulationError` for more than `MAX_RESIDENT` warps or CTAs on an SM, and for CTAs that do not fill the SMs evenly.
     """
     sms = hardware.gpu.sm_count
     resident, rest = divmod(ctas, sms) if ctas > sms else (1, 0)
@@ -89,10 +98,15 @@ def run_stream(
     ]
     starts = [[ramp * (role * used + sm) // (roles * used) for role in range(roles)] for sm in range(used)]
     trace = copy_trace(
-        work, box_bytes=tensor.box_bytes, depth=depth, maps=list(maps.values()), starts=starts, meet=depth == 1
+        work,
+        box_bytes=tensor.box_bytes,
+        depth=depth,
+        maps=list(maps.values()),
+        starts=starts,
+        meet=depth == 1,
+        loop_cycles=_loop_cycles(hardware, loop_ns),
     )
-    replace = msgspec.structs.replace
-    result = run(trace, replace(hardware, grid=replace(hardware.grid, launch_ns=0.0)))
+    result = run(trace, _alone(hardware))
     cycles = result.cycles - ramp / 2
     return StreamResult(
         bytes_per_s=tensor.box_bytes * copies * roles * used * hardware.gpu.sm_clock_hz / cycles,
@@ -101,6 +115,22 @@ def run_stream(
         tma_limit_cycles=result.counters["tma_limit_cycles"],
         mshr_peak=result.counters["mshr_peak"],
     )
+
+
+def _alone(hardware: HardwareSpec) -> HardwareSpec:
+    """Return the hardware as a clock inside the kernel sees it, with waiting warps that do not share CUDA cores."""
+    replace = msgspec.structs.replace
+    return replace(
+        hardware,
+        grid=replace(hardware.grid, launch_ns=0.0),
+        cuda_core=replace(hardware.cuda_core, sharing="private"),
+    )
+
+
+def _loop_cycles(hardware: HardwareSpec, loop_ns: float) -> int:
+    """Return what is left of a turn after the two barriers that every turn passes and its four instructions."""
+    barriers = 2 * hardware.mbarrier.wait_cycles
+    return max(0, ns_to_cycles(loop_ns, hardware.gpu.sm_clock_hz) - barriers - 2)
 
 
 def _copy(tensor: Tensor, maps: dict[tuple[int, ...], TensorMap], number: int) -> Copy:
