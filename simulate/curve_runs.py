@@ -17,7 +17,6 @@ CHASE_WARM_PASSES = 12
 RAMP_NS = 1240.0
 # One turn of a producer warp's loop, from 1 to 32 KB (flash-vla hardware-unit-test/sm90).
 PRODUCER_LOOP_NS = 248.0
-STREAM_LINES = 200_000  # requested by a whole stream: enough for a steady rate
 L2_LINES = 300_000
 L2_WARM_PASSES = 3
 
@@ -64,8 +63,7 @@ def tma_bandwidth_curve(hardware: HardwareSpec, points: Sequence[TmaBandwidthPoi
     """Stream every kind of box; groups are the kinds."""
     found = []
     for number, point in enumerate(points):
-        copies = _copies(point.ctas, point.box_bytes, hardware.l2.line_bytes)
-        result = run_stream(hardware, tensor_of(point), ctas=point.ctas, copies=copies, ramp_ns=RAMP_NS)
+        result = run_stream(hardware, tensor_of(point), ctas=point.ctas, spread_ns=RAMP_NS)
         axis: dict[str, str | float] = {"kind": point.kind, "box": point.box, "ctas": point.ctas}
         found.append(_rate(axis, point.kind, point, result))
         done(number + 1)
@@ -78,16 +76,13 @@ def producer_curve(hardware: HardwareSpec, points: Sequence[ProducerPoint], done
     for number, point in enumerate(points):
         box_bytes = point.box_kib * _KIB
         tensor = Tensor((64, _STREAM_BYTES // 128), (64, box_bytes // 128), 2)
-        warps = point.ctas * point.producers
-        copies = max(2 * _PRODUCER_DEPTH, _copies(warps, box_bytes, hardware.l2.line_bytes))
         result = run_stream(
             hardware,
             tensor,
             ctas=point.ctas,
-            copies=copies,
             depth=_PRODUCER_DEPTH,
             warps=point.producers,
-            ramp_ns=RAMP_NS,
+            spread_ns=RAMP_NS,
             loop_ns=PRODUCER_LOOP_NS,
         )
         axis: dict[str, str | float] = {"ctas": point.ctas, "producers": point.producers, "box_kib": point.box_kib}
@@ -120,11 +115,6 @@ def l2_curve(hardware: HardwareSpec, points: Sequence[L2BandwidthPoint], done: R
     return found
 
 
-def _copies(streams: int, box_bytes: int, line_bytes: int) -> int:
-    """Return how many boxes each of `streams` copies: about `STREAM_LINES` in all, 6 to 48 each."""
-    return max(6, min(48, STREAM_LINES * line_bytes // (streams * box_bytes)))
-
-
 def _rate(
     axis: dict[str, str | float], group: str, point: TmaBandwidthPoint | ProducerPoint, result: StreamResult
 ) -> Compared:
@@ -139,6 +129,6 @@ def _rate(
             "copy_cycles": result.copy_cycles,
             "l2_hit_rate": result.l2_hit_rate,
             "tma_limit_cycles": result.tma_limit_cycles,
-            "mshr_peak": result.mshr_peak,
+            "blocked_mshr_cycles": result.blocked_mshr_cycles,
         },
     )

@@ -76,6 +76,25 @@ def run(
     return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=timeline)
 
 
+def count_between(
+    trace: Trace, hardware: HardwareSpec, *, begin_cycle: int, end_cycle: int
+) -> tuple[dict[str, int], int]:
+    """Return what the engine's counters rose by between two cycles of a run, and the cycles between them.
+
+    The run is looked at after whole windows, at the given cycles or a little later, or at the kernel's end.
+    """
+    core, _, _ = _engine(trace, hardware, max_cycles=end_cycle)
+    try:
+        core.advance(begin_cycle)
+        begin, before = core.now, core.stats()
+        core.advance(end_cycle)
+    except RuntimeError as error:
+        raise SimulationError(_name_places(str(error), trace)) from error
+    after = core.stats()
+    counts = {name: value - before[name] for name, value in after.items() if isinstance(value, int)}
+    return counts, after["cycles"] - begin
+
+
 class IdealResult(NamedTuple):
     """A run with ideal memory: what the reference engine is compared with."""
 

@@ -1,5 +1,6 @@
 """Streams of TMA copies from device memory: every CTA issues, waits, repeats; bytes a second of the whole chip."""
 
+import math
 from typing import NamedTuple
 
 import msgspec
@@ -7,11 +8,13 @@ import msgspec
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
 from simfa.simulate.bench_traces import Copy, copy_trace
-from simfa.simulate.engine import run
+from simfa.simulate.engine import count_between
 from simfa.trace import TensorMap
 from simfa.units import ns_to_cycles
 
 MAX_RESIDENT = 4  # roles of a CTA in a trace
+WARM_UP_CYCLES = 2000  # after the last start, for queues to fill
+WINDOW_CYCLES = 10_000  # over a refresh interval, within which channels take turns
 _BASE = 1 << 21
 _ELEMENT_BYTES = (1, 2, 4, 8)
 
@@ -23,7 +26,7 @@ class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
     copy_cycles: float
     l2_hit_rate: float
     tma_limit_cycles: int
-    mshr_peak: int
+    blocked_mshr_cycles: int
 
 
 class Tensor(NamedTuple):
@@ -52,6 +55,12 @@ class Tensor(NamedTuple):
             total *= extent
         return total
 
+    def lines(self, line_bytes: int) -> int:
+        """Lines of one box; rows of boxes that are not whole lines share theirs with neighbours."""
+        row_bytes = self.box[0] * self.element_bytes
+        rows = self.box_bytes // row_bytes
+        return rows * max(1, row_bytes // line_bytes)
+
     def corner(self, number: int) -> tuple[int, ...]:
         """First element of box `number`; after the last box comes the first again."""
         corner = []
@@ -66,18 +75,18 @@ def run_stream(
     tensor: Tensor,
     *,
     ctas: int,
-    copies: int,
     depth: int = 1,
     warps: int = 1,
-    ramp_ns: float,
+    spread_ns: float,
     loop_ns: float = 0,
 ) -> StreamResult:
-    """Stream boxes through `ctas` CTAs: `copies` in each of their `warps`, up to `depth` under way at once.
+    """Stream boxes through `ctas` CTAs and count lines that come over `WINDOW_CYCLES`, when all are under way.
 
-    Box k of warp w of CTA c is number (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs
-    start one after the other over `ramp_ns`; the rate counts from the middle of that. `loop_ns` is a warp's time for
-    one turn of its loop when no copy is waited for: it hides behind copies only if `depth` is above 1. Raises
-    `SimulationError` for more than `MAX_RESIDENT` warps or CTAs on an SM, and for CTAs that do not fill the SMs evenly.
+    Each of the `warps` of a CTA keeps up to `depth` copies under way. Box k of warp w of CTA c is number
+    (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs start one after the other over
+    `spread_ns`. `loop_ns` is a warp's time for one turn of its loop when no copy is waited for: it hides behind copies
+    only if `depth` is above 1. Raises `SimulationError` for more than `MAX_RESIDENT` warps or CTAs on an SM, and for
+    CTAs that do not fill the SMs evenly.
     """
     sms = hardware.gpu.sm_count
     resident, rest = divmod(ctas, sms) if ctas > sms else (1, 0)
@@ -87,34 +96,43 @@ def run_stream(
             f"{ctas} CTAs of {warps} warps on {sms} SMs: expected up to {sms} CTAs, or a multiple of that, and up to "
             f"{MAX_RESIDENT} warps on each SM"
         )
-    ramp = ns_to_cycles(ramp_ns, hardware.gpu.sm_clock_hz)
+    spread = ns_to_cycles(spread_ns, hardware.gpu.sm_clock_hz)
+    begin = spread + WARM_UP_CYCLES
+    copies = _enough_copies(hardware, tensor, streams=roles * used, depth=depth, cycles=begin + WINDOW_CYCLES)
     maps: dict[tuple[int, ...], TensorMap] = {}
     work = [
-        [
-            [_copy(tensor, maps, step * roles * used + role * used + sm) for step in range(copies)]
-            for role in range(roles)
-        ]
+        [[_copy(tensor, maps, (step * roles + role) * used + sm) for step in range(copies)] for role in range(roles)]
         for sm in range(used)
     ]
-    starts = [[ramp * (role * used + sm) // (roles * used) for role in range(roles)] for sm in range(used)]
     trace = copy_trace(
         work,
         box_bytes=tensor.box_bytes,
         depth=depth,
         maps=list(maps.values()),
-        starts=starts,
+        starts=[[spread * (role * used + sm) // (roles * used) for role in range(roles)] for sm in range(used)],
         meet=depth == 1,
         loop_cycles=_loop_cycles(hardware, loop_ns),
     )
-    result = run(trace, _alone(hardware))
-    cycles = result.cycles - ramp / 2
+    counts, cycles = count_between(trace, _alone(hardware), begin_cycle=begin, end_cycle=begin + WINDOW_CYCLES)
+    # Answers of L2, and for each of them as many lines as asked for after coalescing.
+    lines = counts["l2_responses"] * counts["read_lines"] / max(1, counts["l2_read_requests"])
+    boxes = lines / tensor.lines(hardware.l2.line_bytes)
+    served = counts["l2_read_hits"] + counts["l2_shadow_hits"] + counts["l2_read_merges"]
     return StreamResult(
-        bytes_per_s=tensor.box_bytes * copies * roles * used * hardware.gpu.sm_clock_hz / cycles,
-        copy_cycles=cycles / copies * depth,
-        l2_hit_rate=result.l2_hit_rate or 0.0,
-        tma_limit_cycles=result.counters["tma_limit_cycles"],
-        mshr_peak=result.counters["mshr_peak"],
+        bytes_per_s=tensor.box_bytes * boxes * hardware.gpu.sm_clock_hz / cycles,
+        copy_cycles=cycles * roles * used * depth / boxes if boxes else math.inf,
+        l2_hit_rate=served / max(1, served + counts["l2_read_misses"]),
+        tma_limit_cycles=counts["tma_limit_cycles"],
+        blocked_mshr_cycles=counts["blocked_mshr_entries_cycles"],
     )
+
+
+def _enough_copies(hardware: HardwareSpec, tensor: Tensor, *, streams: int, depth: int, cycles: int) -> int:
+    """Return how many copies a stream cannot have made after `cycles`, by memory's peak and by its own latency."""
+    peak_bytes = hardware.memory.peak_bytes_per_s / hardware.gpu.sm_clock_hz * cycles
+    by_memory = math.ceil(peak_bytes / (streams * tensor.box_bytes))
+    by_latency = math.ceil(cycles / hardware.crossbar.near_latency_cycles) * depth
+    return 2 * depth + min(2 * by_memory, by_latency)
 
 
 def _alone(hardware: HardwareSpec) -> HardwareSpec:
