@@ -46,7 +46,7 @@ _COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
 _RING_ORDER = ("K", "V", "Q", "O")
 _WORK = {"cycles": 0, "softmax": 1, "epilogue": 2}
 _ORIGIN = {"none": 0, "query": 1, "kv": 2}
-_HASH = {"xor": 0, "modulo": 1, "strong": 2}
+_HASH = {"xor": 0, "modulo": 1, "strong": 2, "side": 3}
 _SCHEDULER = {"gto": 0, "lrr": 1, "oldest": 2}
 _PPM = 1_000_000
 

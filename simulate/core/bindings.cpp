@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -295,6 +296,15 @@ NB_MODULE(_core, module) {
                     nb::arg("tiles"), nb::arg("first_tile"));
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
+        .def(
+            "warm",
+            [](Engine& engine,
+               const nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& lines, int sm) {
+                const std::span<const std::uint32_t> all(lines.data(), lines.shape(0));
+                const nb::gil_scoped_release unlocked;
+                engine.warm(all, sm);
+            },
+            nb::arg("lines"), nb::arg("sm"))
         .def("advance", &Engine::advance, nb::arg("cycles"), nb::call_guard<nb::gil_scoped_release>())
         .def("run_for", &Engine::run_for, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>())
         .def("stats", &stats_of)

@@ -136,7 +136,7 @@ class L2(Group, frozen=True):
     line_bytes: Count
     slices: Count
     ways: Count
-    hash: Literal["xor", "modulo", "strong"]
+    hash: Literal["xor", "modulo", "strong", "side"]
     bytes_per_cycle_per_slice: Count
     request_queue_entries: Count
     response_queue_entries: Count
@@ -202,6 +202,8 @@ class HardwareSpec(Group, frozen=True):
             raise ValueError(f"gpu.sm_count {self.gpu.sm_count} is odd; SMs come in pairs")
         if self.l2.slices % 2:
             raise ValueError(f"l2.slices {self.l2.slices} is odd; the two partitions need the same number")
+        if self.l2.hash == "side" and self.l2.line_bytes != 128:
+            raise ValueError(f"l2.hash side is known for lines of 128 bytes; l2.line_bytes is {self.l2.line_bytes}")
         if self.crossbar.far_latency_cycles < self.crossbar.near_latency_cycles:
             raise ValueError("crossbar.far_latency_cycles is below near_latency_cycles")
         line, port = self.l2.line_bytes, self.tma.issue_bytes_per_cycle

@@ -23,6 +23,8 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
         "simulate_measured_case": 4,
         "validate": 1,
         "figures": 1,
+        "memory_curve": 6,
+        "memory_figures": 1,
         "report": 1,
     }
 

@@ -38,6 +38,7 @@ rule figures:
 rule report:
     input:
         figures="results/figures/figures.json",
+        memory="results/memory/figures/figures.json",
         summaries=["results/summary.json", *compared_exports()],
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
@@ -56,7 +57,7 @@ rule report:
         package=PACKAGE,
     shell:
         "{SIMFA} report {params.summaries} {params.runs} --timeline {input.timeline}"
-        " --figures results/figures -o results > {log} 2>&1"
+        " --figures results/figures --figures results/memory/figures -o results > {log} 2>&1"
 
 
 rule readme:
