@@ -10,7 +10,7 @@ from simfa.kernel import KernelSpec, kernel_for
 from simfa.pipeline import predict
 from simfa.workload import AttentionShape, model_shape
 
-TILES = (64, 96, 128, 176, 208)
+TILES = (64, 128, 176, 208)
 STAGES = (1, 2, 3)
 CONSUMER_REGISTERS = 240  # of a thread, where two consumer warpgroups share an SM with a producer
 

@@ -1,13 +1,25 @@
 """The tornado plot of a sensitivity study: effect on latency of each preset value, moved down and up."""
 
+import hashlib
 import io
 from typing import Any
 
 from simfa.errors import ReportError
+from simfa.figure_files import FigureFile
 from simfa.studies import Sensitivity
 
 DOWN_COLOUR, UP_COLOUR = "#4477aa", "#ee6677"  # Tol's "bright" scheme, as in `simfa.report.palette`
 ROW_INCHES = 0.28
+FILE_NAME = "tornado.svg"
+
+
+def figure_file(study: Sensitivity, top: int, svg: bytes) -> FigureFile:
+    """Return the entry of `svg` in a folder of figures, where it is named `FILE_NAME`."""
+    caption = (
+        f"Each value of {study.preset} moved by {study.perturbation:.0%}, one at a time: the change of the latency of "
+        f"{study.shape}, for the values with the largest effect, {top} at most."
+    )
+    return FigureFile(FILE_NAME, hashlib.sha256(svg).hexdigest(), "Tornado plot of preset values", caption)
 
 
 def tornado(study: Sensitivity, top: int, kind: str) -> bytes:

@@ -61,16 +61,19 @@ def interpreter(minor: int) -> str | None:
     return None
 
 
+def output_of(folder: str, *command: str) -> str:
+    """Return what a command prints in `folder`; a failing one raises `CalledProcessError`."""
+    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 def try_wheel(python: str, wheel: Path) -> dict[str, Any]:
     """Install `wheel` into a fresh environment of `python`; return what it predicts, without host times."""
     with tempfile.TemporaryDirectory() as folder:
         programs = Path(folder) / "venv/bin"
-        quiet = {"check": True, "stdout": subprocess.DEVNULL}
-        subprocess.run([python, "-m", "venv", programs.parent], **quiet)
-        subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", str(wheel.resolve())], **quiet)
-        subprocess.run([programs / "simfa", "doctor"], cwd=folder, **quiet)
-        done = subprocess.run([programs / "simfa", *PREDICT], cwd=folder, check=True, stdout=subprocess.PIPE)
-    stats: dict[str, Any] = json.loads(done.stdout)
+        output_of(folder, python, "-m", "venv", str(programs.parent))
+        output_of(folder, str(programs / "python"), "-m", "pip", "install", "--quiet", str(wheel.resolve()))
+        output_of(folder, str(programs / "simfa"), "doctor")
+        stats: dict[str, Any] = json.loads(output_of(folder, str(programs / "simfa"), *PREDICT))
     return {name: value for name, value in stats.items() if name not in HOST_FIGURES}
 
 

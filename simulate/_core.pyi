@@ -375,6 +375,12 @@ class Config:
     def channel_write_cost_ppm(self, arg: int, /) -> None: ...
 
     @property
+    def channel_write_queue_entries(self) -> int: ...
+
+    @channel_write_queue_entries.setter
+    def channel_write_queue_entries(self, arg: int, /) -> None: ...
+
+    @property
     def dram(self) -> DramChannel:
         """Channels with banks, or None for channels of a fixed latency and rate."""
 
@@ -459,6 +465,8 @@ class Kernel:
 
 class Engine:
     def __init__(self, config: Config, kernel: Kernel) -> None: ...
+
+    def warm(self, lines: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], sm: int) -> None: ...
 
     def advance(self, cycles: int) -> bool: ...
 

@@ -46,7 +46,7 @@ _COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
 _RING_ORDER = ("K", "V", "Q", "O")
 _WORK = {"cycles": 0, "softmax": 1, "epilogue": 2}
 _ORIGIN = {"none": 0, "query": 1, "kv": 2}
-_HASH = {"xor": 0, "modulo": 1, "strong": 2}
+_HASH = {"xor": 0, "modulo": 1, "strong": 2, "side": 3}
 _SCHEDULER = {"gto": 0, "lrr": 1, "oldest": 2}
 _PPM = 1_000_000
 
@@ -154,6 +154,7 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
         "channel_line_cycles_denominator": line_cycles.denominator,
         "channel_latency_cycles": ns_to_cycles(hardware.memory.latency_ns, clock),
         "channel_write_cost_ppm": round(hardware.memory.write_cost * _PPM),
+        "channel_write_queue_entries": hardware.memory.write_queue_entries,
         "dram": preset_channel(hardware) if hardware.memory.model == "hbm3" else None,
         "ideal_latency_cycles": ideal if hardware.memory.model == "ideal" else 0,
         "launch_cycles": ns_to_cycles(hardware.grid.launch_ns, clock),

@@ -2,8 +2,11 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
@@ -37,8 +40,11 @@ def run(
     timeline_sms: int = 0,
     timeline_window: tuple[int, int] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    warm: Sequence[tuple[int, NDArray[np.uint32]]] = (),
 ) -> RunResult:
     """Simulate `trace` on `hardware` with its full memory hierarchy.
+
+    `warm` fills L2 beforehand: pairs of an SM and the lines it read, in order, as reads that take no time would.
 
     `threads` and `window_cycles` (0: as long as possible) change the host time only, never a result. With `max_cycles`
     a longer run is stopped there and its result is marked `partial`. `timeline_sms` records slices of the first so many
@@ -56,6 +62,11 @@ def run(
     if timeline_window is not None:
         options["timeline_begin_cycle"], options["timeline_end_cycle"] = timeline_window
     core, ring_names, labels = _engine(trace, hardware, **options)
+    try:
+        for sm, lines in warm:
+            core.warm(lines, sm)
+    except ValueError as error:
+        raise SimulationError(str(error)) from error
     begin = time.perf_counter()
     _advance(core, trace, progress)
     seconds = time.perf_counter() - begin
@@ -68,6 +79,25 @@ def run(
 def check(trace: Trace, hardware: HardwareSpec) -> None:
     """Raise `SimulationError` if `trace` cannot start on `hardware`."""
     _engine(trace, hardware)
+
+
+def count_between(
+    trace: Trace, hardware: HardwareSpec, *, begin_cycle: int, end_cycle: int
+) -> tuple[dict[str, int], int]:
+    """Return what the engine's counters rose by between two cycles of a run, and the cycles between them.
+
+    The run is looked at after whole windows, at the given cycles or a little later, or at the kernel's end.
+    """
+    core, _, _ = _engine(trace, hardware, max_cycles=end_cycle)
+    try:
+        core.advance(begin_cycle)
+        begin, before = core.now, core.stats()
+        core.advance(end_cycle)
+    except RuntimeError as error:
+        raise SimulationError(_name_places(str(error), trace)) from error
+    after = core.stats()
+    counts = {name: value - before[name] for name, value in after.items() if isinstance(value, int)}
+    return counts, after["cycles"] - begin
 
 
 class IdealResult(NamedTuple):
@@ -99,11 +129,15 @@ def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: in
 
 def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core.Engine, list[str], list[str]]:
     """Return an engine ready to run, and the names of its rings and accumulators."""
-    kernel, ring_names, labels = encode_kernel(trace, hardware)
     try:
+        kernel, ring_names, labels = encode_kernel(trace, hardware)
         return _core.Engine(engine_config(hardware, **options), kernel), ring_names, labels
     except ValueError as error:
         raise SimulationError(str(error)) from error
+    except OverflowError as error:
+        raise SimulationError(
+            f"a value of preset {hardware.gpu.name} is beyond what the engine holds: {error}"
+        ) from error
 
 
 def _advance(core: _core.Engine, trace: Trace, progress: Callable[[Progress], None] | None) -> None:

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -199,8 +200,9 @@ double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
         state = state * 1664525U + 1013904223U;
         const std::uint32_t line = static_cast<std::uint32_t>((std::uint64_t{state} * lines) >> 32);
         const LineHash::Place place = hash.place(line);
-        const std::uint32_t set = place.local % static_cast<std::uint32_t>(sets);
-        if (tags[place.slice].touch(set, line) == nullptr) tags[place.slice].insert(set, line, 0);
+        const TagPlace in_slice = {place.local % static_cast<std::uint32_t>(sets),
+                                   place.local / static_cast<std::uint32_t>(sets)};
+        if (!tags[place.slice].touch(in_slice)) tags[place.slice].insert(in_slice, 0);
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -272,6 +274,7 @@ NB_MODULE(_core, module) {
     FIELD(channel_line_cycles_denominator);
     FIELD(channel_latency_cycles);
     FIELD(channel_write_cost_ppm);
+    FIELD(channel_write_queue_entries);
     config.def_rw("dram", &Config::dram, nb::for_setter(nb::arg("channel").none()),
                   "Channels with banks, or None for channels of a fixed latency and rate.");
     FIELD(launch_cycles);
@@ -294,6 +297,15 @@ NB_MODULE(_core, module) {
                     nb::arg("tiles"), nb::arg("first_tile"));
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
+        .def(
+            "warm",
+            [](Engine& engine,
+               const nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& lines, int sm) {
+                const std::span<const std::uint32_t> all(lines.data(), lines.shape(0));
+                const nb::gil_scoped_release unlocked;
+                engine.warm(all, sm);
+            },
+            nb::arg("lines"), nb::arg("sm"))
         .def("advance", &Engine::advance, nb::arg("cycles"), nb::call_guard<nb::gil_scoped_release>())
         .def("run_for", &Engine::run_for, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>())
         .def("stats", &stats_of)

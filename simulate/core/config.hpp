@@ -65,7 +65,7 @@ struct Config {
     std::int32_t slices = 80;
     std::int32_t sets = 256;
     std::int32_t ways = 20;
-    std::int32_t hash = 0;  // 0 xor, 1 modulo, 2 strong
+    std::int32_t hash = 0;  // 0 xor, 1 modulo, 2 strong, 3 side
     std::int32_t slice_service_cycles = 2;
     std::int32_t request_queue_entries = 32;
     std::int32_t response_queue_entries = 128;
@@ -79,6 +79,7 @@ struct Config {
     std::int64_t channel_line_cycles_denominator = 1;
     std::int32_t channel_latency_cycles = 0;
     std::int32_t channel_write_cost_ppm = 1000000;
+    std::int32_t channel_write_queue_entries = 32;
     std::shared_ptr<const DramChannelConfig> dram;  // channels with banks instead
     // Grid
     std::int32_t launch_cycles = 0;

@@ -15,7 +15,7 @@ namespace {
 Cycle shortest_latency(const Config& config, const Kernel& kernel) {
     Cycle shortest = 4096;
     if (config.ideal_latency_cycles == 0) {
-        shortest = config.near_latency_cycles / 2;
+        shortest = std::min<Cycle>(shortest, config.near_latency_cycles / 2);
         if (config.remote_copy)
             shortest = std::min<Cycle>(shortest, (config.far_latency_cycles - config.near_latency_cycles) / 2);
     }
@@ -57,6 +57,7 @@ std::unique_ptr<MemoryChannel> make_channel(const Config& config, int index) {
     channel.line_cycles_numerator = config.channel_line_cycles_numerator;
     channel.line_cycles_denominator = config.channel_line_cycles_denominator;
     channel.write_cost_ppm = config.channel_write_cost_ppm;
+    channel.write_queue_entries = config.channel_write_queue_entries;
     return std::make_unique<SimpleChannel>(channel);
 }
 
@@ -74,17 +75,17 @@ Engine::Engine(const Config& config, Kernel kernel)
     // A tile request then reaches the grid in the cycle, and so in the window, in which it is sent.
     if (kernel_.dynamic && config_.tile_fetch_cycles < 2) threads_ = 1;
     const Cycle latency = slice_config(config_, 0).longest_message_cycles() + config_.tile_fetch_cycles;
-    for (int i = 0; i < pairs; ++i) pair_boxes_.emplace_back(threads_, window_cycles_, latency);
-    for (int i = 0; i < slices; ++i) slice_boxes_.emplace_back(threads_, window_cycles_, latency);
-    grid_box_.emplace_back(threads_, window_cycles_, config_.tile_fetch_cycles);
+    pair_boxes_ = std::make_unique<Mailboxes>(pairs, threads_, window_cycles_, latency);
+    slice_boxes_ = std::make_unique<Mailboxes>(slices, threads_, window_cycles_, latency);
+    grid_box_ = std::make_unique<Mailboxes>(1, threads_, window_cycles_, config_.tile_fetch_cycles);
     for (int i = 0; i < pairs; ++i) pairs_.push_back(std::make_unique<Pair>(config_, kernel_, i, pairs));
     for (int i = 0; i < slices; ++i)
         slices_.push_back(std::make_unique<Slice>(slice_config(config_, i), make_channel(config_, i)));
     grid_ = std::make_unique<Grid>(config_, kernel_);
     for (int t = 0; t < threads_; ++t) {
-        outboxes_.push_back({pair_boxes_, slice_boxes_, t});
+        outboxes_.push_back({pair_boxes_.get(), slice_boxes_.get(), t});
         for (int i = pairs * t / threads_; i < pairs * (t + 1) / threads_; ++i)
-            pairs_[i]->connect(outboxes_[t], &grid_box_[0]);
+            pairs_[i]->connect(outboxes_[t], grid_box_.get());
     }
     window_start_ = std::min(config_.launch_cycles / window_cycles_ * window_cycles_, config_.max_cycles);
     failures_.resize(threads_);
@@ -105,10 +106,10 @@ void Engine::run_units(int thread) {
     const int pairs = static_cast<int>(pairs_.size());
     const int slices = static_cast<int>(slices_.size());
     for (int i = pairs * thread / threads_; i < pairs * (thread + 1) / threads_; ++i)
-        pairs_[i]->run(begin, end, pair_boxes_[i].open(begin));
+        pairs_[i]->run(begin, end, pair_boxes_->open(i, begin, thread));
     for (int i = slices * thread / threads_; i < slices * (thread + 1) / threads_; ++i)
-        slices_[i]->run(begin, end, slice_boxes_[i].open(begin), outbox);
-    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_[0].open(begin), outbox);
+        slices_[i]->run(begin, end, slice_boxes_->open(i, begin, thread), outbox);
+    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_->open(0, begin, thread), outbox);
 }
 
 // An exception of a worker thread is kept for `run_window` to throw.
@@ -144,6 +145,30 @@ void Engine::run_window() {
     for (const std::exception_ptr& failure : failures_)
         if (failure) std::rethrow_exception(failure);
     window_start_ = window_end_;
+}
+
+void Engine::warm(std::span<const std::uint32_t> lines, int sm) {
+    if (windows_ > 0) throw std::invalid_argument("L2 can be warmed before the run only");
+    if (sm < 0 || sm >= config_.sms) throw std::invalid_argument("no SM " + std::to_string(sm) + " to warm L2 for");
+    if (slices_.empty()) throw std::invalid_argument("ideal memory has no L2 to warm");
+    const LineHash hash(static_cast<HashKind>(config_.hash), config_.slices);
+    const int side = side_of(sm / 2, config_.sms / 2);
+    constexpr std::size_t kAhead = 8;  // lines whose sets are asked for from the host's memory early
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::uint32_t line = lines[i];
+        check_line_limit(line, static_cast<std::uint64_t>(config_.line_bytes));
+        if (const std::size_t later = i + kAhead; later < lines.size()) {
+            const int slice = static_cast<int>(hash.slice_of(lines[later]));
+            slices_[slice]->prefetch(lines[later]);
+            if (config_.remote_copy) slices_[(slice + config_.slices / 2) % config_.slices]->prefetch(lines[later]);
+        }
+        const int home = static_cast<int>(hash.slice_of(line));
+        const bool far = config_.remote_copy && side_of(home, config_.slices) != side;
+        Slice& twin = *slices_[(home + config_.slices / 2) % config_.slices];
+        if (far && twin.warm_far(line)) continue;
+        slices_[home]->warm(line);
+        if (far) twin.warm_copy(line);
+    }
 }
 
 bool Engine::advance(Cycle cycles) {
@@ -198,7 +223,7 @@ Cycle Engine::next_event() const {
     for (const auto& pair : pairs_) next = std::min(next, pair->next_event());
     for (const auto& slice : slices_) next = std::min(next, slice->next_event());
     for (const auto* boxes : {&pair_boxes_, &slice_boxes_, &grid_box_})
-        for (const Mailbox& box : *boxes) next = std::min(next, box.next_window(window_start_));
+        next = std::min(next, (*boxes)->next_window(window_start_));
     return next;
 }
 
@@ -220,7 +245,7 @@ Totals Engine::totals() const {
         for (int i = 0; i < 2; ++i) totals.sms_used += pair->sm(i).has_cta();
     }
     for (const auto& slice : slices_) {
-        totals.slices += slice->stats();
+        totals.slices += slice->stats(window_start_);
         totals.dram += slice->dram_stats();
     }
     if (!ended_) totals.cycles = window_start_;

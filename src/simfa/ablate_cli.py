@@ -32,6 +32,7 @@ PAPER_PRESETS = ("h800-sxm-paper", "h800-sxm")
     type=click.Path(dir_okay=False),
     help="Write every run as .csv, or the whole study as .json (repeatable).",
 )
+@click.option("--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the study as JSON.")
 def ablate(
@@ -41,6 +42,7 @@ def ablate(
     max_seqlen: int | None,
     jobs: int,
     outputs: tuple[str, ...],
+    figures: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -51,13 +53,14 @@ def ablate(
     """
     from simfa.ablation import ablate as run_study
     from simfa.ablation import choose_cases, choose_overlays, paper_group
-    from simfa.ablation_text import ablation_csv, ablation_text
+    from simfa.ablation_text import ablation_csv, ablation_index, ablation_text
     from simfa.files import json_bytes
     from simfa.progress import Meter
     from simfa.report.attribution import REASONS
-    from simfa.study_files import check_outputs, write_study
+    from simfa.study_files import check_figures, check_outputs, write_figures, write_study
 
     check_outputs(outputs)
+    check_figures(figures)
     groups = choose_cases([paper_group(gpu) for gpu in gpus or PAPER_PRESETS] + clean_groups(), patterns, max_seqlen)
     infos = choose_overlays(overlays)
     meter = Meter("ablate", 1.0, quiet=quiet or as_json)
@@ -68,6 +71,8 @@ def ablate(
     study = run_study(groups, infos, run_all, errors_of, {name: reason.means for name, reason in REASONS.items()})
     for output in outputs:
         write_study(output, "ablate", study, ablation_csv(study), toml_inputs((*overlays, *gpus)))
+    if figures is not None:
+        write_figures(figures, ablation_index(study), {})
     click.echo(json_bytes(study).decode() if as_json else ablation_text(study), nl=not as_json)
 
 

@@ -4,8 +4,15 @@ import csv
 import io
 
 from simfa.explaining import COUNTERS
+from simfa.figure_files import FigureIndex, FigureTable
 from simfa.studies import Ablation, AblationGroup, AblationRow, AblationRun
 from simfa.tables import text_table
+
+_TEXT = (
+    "One mechanism changed at a time by an overlay, all other values kept, nothing fitted again. Slowdown is cycles "
+    "with the overlay over cycles without, the geometric mean over the cases; least and most are single cases; points are "
+    "percentage points of MAPE. The reason cites counters of stats.json."
+)
 
 
 def ablation_text(ablation: Ablation) -> str:
@@ -13,6 +20,23 @@ def ablation_text(ablation: Ablation) -> str:
     parts = [_group_text(group) for group in ablation.groups]
     parts.append(text_table(("overlay", "means"), [(info.name, info.about) for info in ablation.overlays]))
     return "\n\n".join(parts)
+
+
+def ablation_index(ablation: Ablation) -> FigureIndex:
+    """Return the tables that the report shows: one a group, and what each overlay means."""
+    tables = [_group_table(group) for group in ablation.groups]
+    meanings = [[info.name, info.about] for info in ablation.overlays]
+    tables.append(FigureTable(title="Overlays", caption="", headers=["overlay", "means"], rows=meanings))
+    return FigureIndex(tool_version=ablation.tool_version, figures=[], tables=tables, section="ablation", text=_TEXT)
+
+
+def _group_table(group: AblationGroup) -> FigureTable:
+    cells = [[*_cells(group, row), row.because] for row in group.rows]
+    numbers = list(range(1, len(_headers(group))))
+    caption = f"Cases: {', '.join(group.cases)}."
+    return FigureTable(
+        title=group_title(group), caption=caption, headers=[*_headers(group), "because"], rows=cells, numbers=numbers
+    )
 
 
 def ablation_csv(ablation: Ablation) -> str:
@@ -41,15 +65,21 @@ def mape_change(group: AblationGroup, row: AblationRow) -> str:
     return f"{100 * (row.mape - group.mape):+.2f}"
 
 
+def _headers(group: AblationGroup) -> list[str]:
+    return ["overlay", "slowdown", "least", "most", *(["MAPE", "points", "max"] if group.mape is not None else [])]
+
+
+def _cells(group: AblationGroup, row: AblationRow) -> list[str]:
+    """Return a row's figures, under `_headers`."""
+    cells = [row.overlay, f"{row.slowdown:.3f}", f"{row.least.slowdown:.3f}", f"{row.most.slowdown:.3f}"]
+    if row.mape is not None and row.max_ape is not None:
+        cells += [f"{row.mape:.2%}", mape_change(group, row), f"{row.max_ape:.2%}"]
+    return cells
+
+
 def _group_text(group: AblationGroup) -> str:
-    measured = group.mape is not None
-    headers = ["overlay", "slowdown", "least", "most", *(["MAPE", "points", "max"] if measured else [])]
-    rows = []
-    for row in group.rows:
-        cells = [row.overlay, f"{row.slowdown:.3f}", f"{row.least.slowdown:.3f}", f"{row.most.slowdown:.3f}"]
-        if row.mape is not None and row.max_ape is not None:
-            cells += [f"{row.mape:.2%}", mape_change(group, row), f"{row.max_ape:.2%}"]
-        rows.append(cells)
+    headers = _headers(group)
+    rows = [_cells(group, row) for row in group.rows]
     head, rule, *lines = text_table(headers, rows, right=range(1, len(headers))).splitlines()
     reasoned = [f"{line}\n    {row.because}" for line, row in zip(lines, group.rows, strict=True)]
     return "\n".join([group_title(group), head, rule, *reasoned])

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sensitivity": ("simfa.sensitivity_cli", "Every preset value moved a little: which ones a latency depends on."),
     "explain": ("simfa.report.commands", "Where every cycle of a run went."),
     "timeline": ("simfa.report.commands", "Write a run's timeline as a Gantt chart or as Chrome trace events."),
+    "memory-figures": ("simfa.report.memory_commands", "Draw microbenchmark curves beside the measured ones as SVG."),
     "report": ("simfa.report.commands", "Write the accuracy report as one HTML file."),
 }
 

@@ -136,7 +136,7 @@ class L2(Group, frozen=True):
     line_bytes: Count
     slices: Count
     ways: Count
-    hash: Literal["xor", "modulo", "strong"]
+    hash: Literal["xor", "modulo", "strong", "side"]
     bytes_per_cycle_per_slice: Count
     request_queue_entries: Count
     response_queue_entries: Count
@@ -153,6 +153,7 @@ class Memory(Group, frozen=True):
     efficiency: Annotated[float, Meta(gt=0, le=1)]
     latency_ns: Nanoseconds
     write_cost: Rate
+    write_queue_entries: Count
     dram: Dram
 
 
@@ -201,6 +202,8 @@ class HardwareSpec(Group, frozen=True):
             raise ValueError(f"gpu.sm_count {self.gpu.sm_count} is odd; SMs come in pairs")
         if self.l2.slices % 2:
             raise ValueError(f"l2.slices {self.l2.slices} is odd; the two partitions need the same number")
+        if self.l2.hash == "side" and self.l2.line_bytes != 128:
+            raise ValueError(f"l2.hash side is known for lines of 128 bytes; l2.line_bytes is {self.l2.line_bytes}")
         if self.crossbar.far_latency_cycles < self.crossbar.near_latency_cycles:
             raise ValueError("crossbar.far_latency_cycles is below near_latency_cycles")
         line, port = self.l2.line_bytes, self.tma.issue_bytes_per_cycle
@@ -208,6 +211,8 @@ class HardwareSpec(Group, frozen=True):
             raise ValueError(
                 f"tma.issue_bytes_per_cycle {port} neither divides nor is a multiple of a {line}-byte line"
             )
+        if line % self.tma.request_bytes:
+            raise ValueError(f"tma.request_bytes {self.tma.request_bytes} does not divide a {line}-byte line")
 
     @property
     def tensor_flop_per_s(self) -> float:

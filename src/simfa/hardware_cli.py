@@ -53,7 +53,7 @@ PRESET_COLUMNS = ("preset", "GPU", "SMs", "MHz", "TFLOPS", "L2 MiB", "GB/s", "ca
 
 def preset_rows() -> list[tuple[str, ...]]:
     """Return one row of `PRESET_COLUMNS` for each shipped preset; the last two count values of that status."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for preset in map(load_preset, preset_names()):
         spec, counts = preset.spec, Counter(entry.status for entry in preset.provenance.values())
         rows.append(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False),
     help="Write every value as .csv, or the whole study as .json (repeatable).",
 )
+@click.option("--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the study as JSON.")
 def sensitivity(
@@ -48,6 +49,7 @@ def sensitivity(
     jobs: int,
     plot: str | None,
     outputs: tuple[str, ...],
+    figures: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -62,11 +64,12 @@ def sensitivity(
     from simfa.progress import Meter
     from simfa.sensitivity import check_perturbation
     from simfa.sensitivity import sensitivity as run_study
-    from simfa.sensitivity_text import sensitivity_csv, sensitivity_text
+    from simfa.sensitivity_text import sensitivity_csv, sensitivity_index, sensitivity_text
     from simfa.simulate.engine import check
-    from simfa.study_files import check_folder, check_outputs, write_study
+    from simfa.study_files import check_figures, check_folder, check_outputs, write_figures, write_study
 
     check_outputs(outputs)
+    check_figures(figures)
     check_perturbation(perturbation)
     if plot is not None:
         if Path(plot).suffix not in (".svg", ".png"):
@@ -95,6 +98,11 @@ def sensitivity(
         with atomic_write(plot, "wb") as handle:
             handle.write(image)
         write_manifest(plot, "sensitivity", inputs)
+    if figures is not None:
+        from simfa.report.tornado import FILE_NAME, figure_file, tornado
+
+        image = tornado(study, top, "svg")
+        write_figures(figures, sensitivity_index(study, top, figure_file(study, top, image)), {FILE_NAME: image})
     click.echo(json_bytes(study).decode() if as_json else sensitivity_text(study, top), nl=not as_json)
 
 

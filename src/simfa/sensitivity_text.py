@@ -3,8 +3,12 @@
 import csv
 import io
 
+from simfa.figure_files import FigureFile, FigureIndex, FigureTable
 from simfa.studies import Move, Sensitivity
 from simfa.tables import text_table
+
+_HEADERS = ("value", "set to", "unit", "status", "down: latency", "up: latency", "note")
+_UNMOVED = ("cannot move", "set to", "because")
 
 
 def sensitivity_text(study: Sensitivity, top: int) -> str:
@@ -13,22 +17,43 @@ def sensitivity_text(study: Sensitivity, top: int) -> str:
         f"{study.shape} on {study.preset}: {study.latency_us:,.2f} us; each value moved by {study.perturbation:.0%}, "
         "one at a time"
     )
-    rows = [
-        (row.path, f"{row.value:g}", row.unit, row.status, _side(row.down), _side(row.up), row.note)
-        for row in study.rows[:top]
-    ]
-    headers = ("value", "set to", "unit", "status", "down: latency", "up: latency", "")
-    parts = [title, text_table(headers, rows, right=(1, 4, 5))]
+    parts = [title, text_table(_HEADERS, _rows(study, top), right=(1, 4, 5))]
     left = study.rows[top:]
     if left:
         parts.append(f"{len(left)} more values, none of them with an effect above {left[0].swing:.2%}")
     if study.unmoved:
-        cannot = text_table(("cannot move", "set to", "because"), study_unmoved(study))
+        cannot = text_table(_UNMOVED, _unmoved(study))
         parts += ["", cannot]
     return "\n".join(parts)
 
 
-def study_unmoved(study: Sensitivity) -> list[tuple[str, str, str]]:
+def sensitivity_index(study: Sensitivity, top: int, drawing: FigureFile) -> FigureIndex:
+    """Return what the report shows: the tornado plot, the `top` values, and the values that cannot move."""
+    moved = FigureTable(
+        title=f"{study.shape} on {study.preset}: {study.latency_us:,.2f} us",
+        caption=f"The {min(top, len(study.rows))} values with the largest effect of {len(study.rows)}.",
+        headers=list(_HEADERS),
+        rows=_rows(study, top),
+        numbers=[1, 4, 5],
+    )
+    cannot = FigureTable(
+        title="Values that cannot move", caption="", headers=list(_UNMOVED), rows=[list(row) for row in _unmoved(study)]
+    )
+    text = f"Latency with one preset value moved by {study.perturbation:.0%}, down and up; all others as they are."
+    return FigureIndex(
+        tool_version=study.tool_version, figures=[drawing], tables=[moved, cannot], section="sensitivity", text=text
+    )
+
+
+def _rows(study: Sensitivity, top: int) -> list[list[str]]:
+    """Return the `top` values under `_HEADERS`."""
+    return [
+        [row.path, f"{row.value:g}", row.unit, row.status, _side(row.down), _side(row.up), row.note]
+        for row in study.rows[:top]
+    ]
+
+
+def _unmoved(study: Sensitivity) -> list[tuple[str, str, str]]:
     """Return path, value and reason of the values that cannot move."""
     return [(entry.path, entry.value, entry.reason) for entry in study.unmoved]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from simfa.errors import StudyError
+from simfa.figure_files import FigureIndex, index_path
 from simfa.files import atomic_write, write_json, write_manifest
 
 
@@ -21,6 +22,23 @@ def check_folder(output: str) -> None:
     """Refuse a file whose folder is not there; raises `StudyError`."""
     if not Path(output).parent.is_dir():
         raise StudyError(f"{output}: folder {Path(output).parent} does not exist; make it first")
+
+
+def check_figures(folder: str | None) -> None:
+    """Refuse, before anything runs, a folder of figures whose parent is not there or that is a file."""
+    if folder is not None:
+        check_folder(folder)
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise StudyError(f"{folder}: not a folder; expected where figures.json is to be written")
+
+
+def write_figures(folder: str, index: FigureIndex, drawings: Mapping[str, bytes]) -> None:
+    """Write the folder that `simfa report --figures` shows: drawings first, the index last."""
+    Path(folder).mkdir(exist_ok=True)
+    for name, content in drawings.items():
+        with atomic_write(Path(folder) / name, "wb") as handle:
+            handle.write(content)
+    write_json(index_path(folder), index)
 
 
 def write_study(output: str, command: str, study: object, table: str, inputs: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from tests.docs.running import Sandbox, same
 from tests.docs.usage import all_flags, complaint, resolve
 
 CONSOLE = {page: found for page in PAGES if (found := console_commands(page))}
+SLOW = {"docs/api.md": pytest.mark.slow}  # runs the example scripts; tests/packaging/test_examples.py calls them
 DOCTEST = [page for page in PAGES if ">>> " in read(page)]
 # Flags of other programs that the pages name alone.
 _FOREIGN_FLAGS = {
@@ -25,7 +26,7 @@ def sandbox(tmp_path: Path) -> Sandbox:
     return Sandbox(tmp_path)
 
 
-@pytest.mark.parametrize("page", CONSOLE)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=SLOW.get(page, ())) for page in CONSOLE])
 def test_commands_print_what_is_shown(page: str, sandbox: Sandbox) -> None:
     for command in CONSOLE[page]:
         if command.not_run:

@@ -76,6 +76,7 @@ def test_links_out_of_docs_lead_into_the_site(site: Path) -> None:
     assert 'href="model.html' in page(site, "limits.html")
 
 
+@pytest.mark.slow
 def test_a_broken_link_stops_the_build(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))

@@ -37,9 +37,10 @@ rule figures:
 
 rule report:
     input:
-        **study_files(),
         figures="results/figures/figures.json",
-        summary="results/summary.json",
+        memory="results/memory/figures/figures.json",
+        studies=[f"{folder}/figures.json" for folder in study_folders()],
+        summaries=["results/summary.json", *compared_exports()],
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
     output:
@@ -52,12 +53,13 @@ rule report:
     log:
         "results/logs/report.log",
     params:
+        summaries=lambda wildcards, input: flags("--summary", input.summaries),
         runs=lambda wildcards, input: flags("--run", input.runs),
-        studies=" ".join(flags(f"--{name}", [file]) for name, file in study_files().items()),
+        folders=flags("--figures", ["results/figures", "results/memory/figures", *study_folders()]),
         package=PACKAGE,
     shell:
-        "{SIMFA} report --summary {input.summary} {params.runs} {params.studies} --timeline {input.timeline}"
-        " --figures results/figures -o results > {log} 2>&1"
+        "{SIMFA} report {params.summaries} {params.runs} --timeline {input.timeline}"
+        " {params.folders} -o results > {log} 2>&1"
 
 
 rule readme:

@@ -5,6 +5,7 @@ if "ablation" in config:
     rule ablation:
         output:
             json="results/studies/ablation.json",
+            figures="results/studies/ablation/figures.json",
             csv=report("results/studies/ablation.csv", caption="../report/ablation.rst", category="Studies"),
         log:
             "results/logs/ablation.log",
@@ -22,7 +23,8 @@ if "ablation" in config:
             ),
             package=PACKAGE,
         shell:
-            "{SIMFA} ablate {params.choice} --jobs {threads} --quiet -o {output.json} -o {output.csv} > {log} 2>&1"
+            "{SIMFA} ablate {params.choice} --jobs {threads} --quiet -o {output.json} -o {output.csv}"
+            " --figures results/studies/ablation > {log} 2>&1"
 
 
 if "sensitivity" in config:
@@ -30,8 +32,11 @@ if "sensitivity" in config:
     rule sensitivity:
         output:
             json="results/studies/sensitivity.json",
+            figures="results/studies/sensitivity/figures.json",
             csv=report("results/studies/sensitivity.csv", caption="../report/sensitivity.rst", category="Studies"),
-            plot=report("results/studies/sensitivity.svg", caption="../report/sensitivity.rst", category="Studies"),
+            plot=report(
+                "results/studies/sensitivity/tornado.svg", caption="../report/sensitivity.rst", category="Studies"
+            ),
         log:
             "results/logs/sensitivity.log",
         benchmark:
@@ -44,4 +49,4 @@ if "sensitivity" in config:
             package=PACKAGE,
         shell:
             "{SIMFA} sensitivity {params.shape} --gpu {params.gpu} --perturbation {params.perturbation} --jobs {threads}"
-            " --quiet -o {output.json} -o {output.csv} --plot {output.plot} > {log} 2>&1"
+            " --quiet -o {output.json} -o {output.csv} --figures results/studies/sensitivity > {log} 2>&1"
