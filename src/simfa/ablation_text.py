@@ -9,8 +9,8 @@ from simfa.studies import Ablation, AblationGroup, AblationRow, AblationRun
 from simfa.tables import text_table
 
 _TEXT = (
-    "One mechanism changed at a time by an overlay, all other values kept, nothing fitted again. Slowdown is cycles "
-    "with the overlay over cycles without, the geometric mean over the cases; least and most are single cases; points are "
+    "One mechanism changed at a time by an overlay, all other values kept, nothing fitted again. Slowdown: cycles with "
+    "the overlay over cycles without, the geometric mean over the cases; least and most are single cases; points are "
     "percentage points of MAPE. The reason cites counters of stats.json."
 )
 

@@ -87,6 +87,7 @@ def sensitivity(
     def can_run(hardware: HardwareSpec) -> None:
         check(trace_of(hardware.gpu.sm_count), hardware)
 
+    can_run(preset.spec)
     study = run_study(preset, shape.describe(), kernel_version, perturbation, run_all, can_run)
     inputs = toml_inputs((gpu, *overlays))
     for output in outputs:

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from simfa import ablate_cli
 from simfa.cli import main, simfa
+from simfa.report.embedded import read_sections
 from simfa.studies import Ablation
 from tests.unit.study_figures import figures, study_of
 
@@ -64,6 +65,18 @@ def test_files_are_written_with_manifests(stand_in, tmp_path: Path) -> None:
     first = outputs[1].read_bytes()
     run("--max-seqlen", "1024", "-o", str(outputs[1]))
     assert outputs[1].read_bytes() == first
+
+
+def test_folder_is_what_the_report_shows(stand_in, tmp_path: Path) -> None:
+    assert run("--max-seqlen", "512", "--overlay", "no-lrc", "--figures", str(tmp_path / "study")).exit_code == 0
+    (section,) = read_sections([tmp_path / "study"])
+    assert (section.anchor, len(section.tables)) == ("ablation", 4)
+    paper, _, clean, meanings = section.tables
+    assert paper.rows[0][:2] == ["no-lrc", "2.000"]
+    assert paper.rows[0][-1].startswith("reads that reach L2 for a tile: 160 -> 320")
+    assert clean.headers[4:7] == ["MAPE", "points", "max"]
+    assert meanings.rows[0][0] == "no-lrc"
+    assert "llama3-70b-512" in paper.caption
 
 
 @pytest.mark.parametrize(
