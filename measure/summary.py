@@ -210,21 +210,26 @@ def extras_text(summary: Summary) -> list[str]:
         title = "logs (longest CTA, without launch) and their simulation: no measurement and no part of any MAPE"
         parts.append(f"{title}\n{text_table(headers, rows, right=(2, 3, 4))}")
     if summary.predictions:
-        rows = [
-            (
-                entry.name,
-                entry.shape,
-                entry.preset,
-                f"{entry.simulated_us:.2f}",
-                "-" if entry.bound_us is None else f"{entry.bound_us:.2f}",
-                entry.bound_by or "-",
-                f"{entry.tensor_utilization:.1%}",
-            )
-            for entry in summary.predictions
-        ]
-        headers = ("run", "shape", "preset", "simulated us", "bound us", "bound by", "tensor pipe")
-        parts.append(f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4, 6))}")
+        parts.append(_predictions_text(summary.predictions))
     return parts
+
+
+def _predictions_text(predictions: Sequence[Prediction]) -> str:
+    """Return runs without a measurement, each beside its latency bound where one is known."""
+    rows = [
+        (
+            entry.name,
+            entry.shape,
+            entry.preset,
+            f"{entry.simulated_us:.2f}",
+            "-" if entry.bound_us is None else f"{entry.bound_us:.2f}",
+            entry.bound_by or "-",
+            f"{entry.tensor_utilization:.1%}",
+        )
+        for entry in predictions
+    ]
+    headers = ("run", "shape", "preset", "simulated us", "bound us", "bound by", "tensor pipe")
+    return f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4, 6))}"
 
 
 def excluded_lines(excluded: Sequence[Excluded]) -> list[str]:

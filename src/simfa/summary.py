@@ -153,8 +153,8 @@ class LogComparison(msgspec.Struct, frozen=True, kw_only=True):
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """A run without any measurement to compare with.
 
-    `bound_us` is the closed forms' latency bound, without a launch, and `bound_by` the resource that sets it; None
-    where the run's preset is not a shipped one.
+    `bound_us` is the closed forms' latency bound, the preset's launch included, and `bound_by` the resource that sets
+    it; None where the run's preset is not a shipped one.
     """
 
     name: str
