@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from simfa.clock import ClockModel, sustained_clock_hz
 from simfa.errors import MeasureError
 from simfa.hardware import load_preset
 from simfa.measure.cases import MeasuredCase
@@ -16,7 +17,8 @@ from simfa.workload import AttentionShape
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a comparison needs of one simulation.
 
-    `tensor_utilization` is a fraction; `log_source` is `captured`, `synthetic`, or `none` for a run that had no
+    `effective_clock_hz` is what `latency_us` is made of, where a clock model has changed it. `tensor_utilization` is a
+    fraction; `log_source` is `captured`, `synthetic`, or `none` for a run that had no
     log. `log_us` is the duration of the log's longest row, where `log.json` (`simfa log info --json`) stands beside.
     """
 
@@ -36,6 +38,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     dram_write_bytes: int
     log_source: str
     log_us: float | None = None
+    effective_clock_hz: float | None = None
 
     @property
     def key(self) -> tuple[AttentionShape, str, str, int]:
@@ -124,6 +127,15 @@ def simulated_traffic(run: SimulatedRun, preset: str) -> ModelTraffic:
 def clock_of(case: MeasuredCase) -> float:
     """Return the SM clock in Hz to simulate a case at: the measured one, else the preset's nominal clock."""
     return case.sm_clock_hz if case.sm_clock_hz is not None else load_preset(case.preset).spec.gpu.sm_clock_hz
+
+
+def with_clock_model(case: MeasuredCase, run: SimulatedRun, model: ClockModel) -> SimulatedRun:
+    """Return a run at the clock that `model` gives its case: a sustained clock changes looped cases alone."""
+    if model == "nominal" or case.launches != "looped":
+        return run
+    spec = load_preset(case.preset).spec
+    clock = sustained_clock_hz(spec, run.tensor_utilization, run.sm_clock_hz)
+    return msgspec.structs.replace(run, latency_us=run.cycles / clock * 1e6, effective_clock_hz=clock)
 
 
 def pair(
