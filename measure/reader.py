@@ -46,7 +46,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
     warnings: tuple[str, ...]
 
-    def frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> "pandas.DataFrame":
         """Return the launches as a DataFrame with nullable columns: one row a launch, missing as `<NA>`, never 0."""
         from simfa.measure.frame import frame
 

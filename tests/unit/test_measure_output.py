@@ -145,7 +145,7 @@ def test_without_pyarrow_the_extra_is_named(
 
 def test_frame_keeps_missing_apart_from_zero(tmp_path: Path) -> None:
     found = load(tmp_path, details(metrics=[("dram__bytes_write.sum", "byte", "0"), ("Duration", "us", "1.50")]))
-    frame = found.frame()
+    frame = found.to_frame()
     assert list(frame.columns) == list(COLUMNS)
     assert frame.dram_write_bytes[0] == 0
     assert frame.dram_read_bytes.isna()[0]
@@ -155,7 +155,7 @@ def test_frame_keeps_missing_apart_from_zero(tmp_path: Path) -> None:
 
 def test_large_start_times_survive_the_frame(tmp_path: Path) -> None:
     path = nsys_sqlite(tmp_path / "a.sqlite", [{"start": 2**60 + 1, "end": 2**60 + 4}])
-    assert read(path).frame().start_ns[0] == 2**60 + 1
+    assert read(path).to_frame().start_ns[0] == 2**60 + 1
 
 
 BAD = {
