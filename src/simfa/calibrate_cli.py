@@ -21,22 +21,32 @@ DEFAULT_PATHS = ("memory.write_cost",)
 
 
 @click.command()
-@click.option("--set", "name", default="ncu-1500", show_default=True, help="Measured set with a calib half.")
+@click.option("--set", "name", help="Measured set with a calib half  [default: ncu-1500; s01 for --clock-law].")
 @click.option(
     "--parameter", "paths", multiple=True, metavar="PATH", help="Preset value to fit, at most 3 (repeatable)."
 )
 @click.option("--check", "checks", multiple=True, metavar="SET", help="Also report this set at the fitted values.")
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave longer cases out of everything.")
+@click.option("--clock-law", is_flag=True, help="Fit the two values of the sustained clock instead, on looped cases.")
+@click.option(
+    "--results",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="With --clock-law: finished runs (validate --stats) instead of simulating.",
+)
 @click.option("--cache", type=click.Path(file_okay=False), help="Folder that keeps latencies of finished simulations.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the result as JSON.")
 @click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def calibrate(
-    name: str,
+    name: str | None,
     paths: tuple[str, ...],
     checks: tuple[str, ...],
     max_seqlen: int | None,
+    clock_law: bool,
+    folders: tuple[str, ...],
     cache: str | None,
     output: str | None,
     threads: int,
@@ -48,11 +58,19 @@ def calibrate(
     Ranges are those of the preset (`simfa hardware explain PATH`). Cases of the other half, and of every --check set,
     are simulated at the fitted values and never fitted. No random numbers: the same input gives the same bytes.
     """
+    if folders and not clock_law:
+        raise click.UsageError("--results holds runs at one value each; it goes with --clock-law")
+    if clock_law:
+        if paths or checks or cache or output or as_json:
+            raise click.UsageError("--clock-law goes with --set, --max-seqlen, --results, --threads and --quiet")
+        click.echo(fit_clock(name or "s01", folders, max_seqlen, threads, quiet=quiet))
+        return
     from simfa.measure import calibration
     from simfa.measure.calibration_text import to_json, to_text
     from simfa.measure.cases import load_set
     from simfa.validate_cli import narrow
 
+    name = name or "ncu-1500"
     cases = narrow(load_set(name), None, (), max_seqlen).cases
     presets = sorted({case.preset for case in cases})
     if len(presets) != 1:
@@ -149,3 +167,25 @@ def check(
         (case.id, simulate(index, now) / case.latency_us - 1, simulate(index, fitted) / case.latency_us - 1)
         for index, case in enumerate(cases)
     ]
+
+
+def fit_clock(name: str, folders: tuple[str, ...], max_seqlen: int | None, threads: int, *, quiet: bool) -> str:
+    """Return the table of the sustained-clock law, as the preset has it and fitted on the calib half of a set."""
+    from simfa import validate_cli
+    from simfa.hardware import load_preset
+    from simfa.measure.cases import load_set
+    from simfa.measure.clock_law import ClockLaw, clock_points, fit_law, law_table
+    from simfa.measure.results import find_stats, pair, read_run, run_from
+
+    cases = validate_cli.narrow(load_set(name), None, (), max_seqlen).cases
+    if folders:
+        pairs, missing = pair(cases, [read_run(path) for path in find_stats(folders)])
+        if missing:
+            raise MeasureError(f"set {name}: no run of {', '.join(case.id for case in missing)}")
+    else:
+        simulate = validate_cli.simulator(threads, quiet=quiet)
+        pairs = [(case, run_from(simulate(case), case.id)) for case in cases]
+    points = clock_points(pairs)
+    fitted = fit_law(points)
+    clock = load_preset(cases[0].preset).spec.clock
+    return law_table(points, {"preset": ClockLaw(clock.sustained_base_ns, clock.sustained_tensor_ns), "fitted": fitted})

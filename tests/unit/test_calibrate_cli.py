@@ -89,7 +89,7 @@ def test_cache_holds_what_was_simulated(tmp_path, monkeypatch) -> None:
         (("--parameter", "memory.writes"), "h100-sxm has no value memory.writes; values with a range: "),
         (("--parameter", "l2.slices"), "l2.slices has no range to fit in"),
         (("--parameter", "sm.scheduler"), "sm.scheduler has no range to fit in"),
-        (("--set", "s01"), "0 cases to fit 1 values on"),
+        (("--set", "s03"), "0 cases to fit 1 values on"),
         (("--set", "s08"), "presets; expected one to fit"),
         (("--max-seqlen", "16"), "0 presets; expected one to fit"),
     ],
