@@ -1,35 +1,43 @@
-"""The sustained-clock law, fitted on looped measurements: time of a cycle against the share of busy tensor pipes."""
+"""The sustained-clock law, fitted on looped measurements: time of a cycle against what is busy in it."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from simfa.clock import Activity
 from simfa.errors import MeasureError
 from simfa.measure.calibration_text import figures
 from simfa.measure.cases import MeasuredCase
-from simfa.measure.results import SimulatedRun
+from simfa.measure.results import SimulatedRun, activity_of
 from simfa.measure.summary_text import percent
 from simfa.tables import text_table
 
 
 class ClockPoint(NamedTuple):
-    """A looped case: its tensor share, the ns a simulated cycle must have taken, and the ns it takes nominally."""
+    """A looped case: its activity, the ns a simulated cycle must have taken, and the ns it takes nominally."""
 
     id: str
-    tensor_share: float
+    shares: Activity
     period_ns: float
     nominal_ns: float
     fitted_on: bool
 
     def error(self, law: "ClockLaw") -> float:
         """Return the signed error of the latency at the law's clock, which is at most the nominal one."""
-        return max(self.nominal_ns, law.base_ns + law.tensor_ns * self.tensor_share) / self.period_ns - 1
+        return (
+            max(
+                self.nominal_ns,
+                law.base_ns + sum(time * share for time, share in zip(law.times_ns, self.shares, strict=True)),
+            )
+            / self.period_ns
+            - 1
+        )
 
 
 class ClockLaw(NamedTuple):
-    """ns a cycle = base + tensor x share of busy tensor pipes."""
+    """ns a cycle = base + sum of the times of an `Activity`'s shares."""
 
     base_ns: float
-    tensor_ns: float
+    times_ns: Activity
 
 
 def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[ClockPoint]:
@@ -37,7 +45,7 @@ def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[Clo
     return [
         ClockPoint(
             case.id,
-            run.tensor_utilization,
+            activity_of(case, run),
             case.latency_us * 1e3 / run.cycles,
             1e9 / run.sm_clock_hz,
             case.half == "calib",
@@ -48,21 +56,23 @@ def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[Clo
 
 
 def fit_law(points: Sequence[ClockPoint]) -> ClockLaw:
-    """Return the law with the least squares of relative errors over the points that may be fitted on.
+    """Return the law without base whose relative errors over the points that may be fitted on have the least squares.
 
-    Raises `MeasureError` for fewer than four, or where all have the same tensor share.
+    Raises `MeasureError` for fewer than six, or where their shares do not tell the times apart.
     """
     import numpy as np
 
     used = [point for point in points if point.fitted_on]
-    if len(used) < 4 or len({point.tensor_share for point in used}) < 2:
+    rows = np.array([[share / point.period_ns for share in point.shares] for point in used]).reshape(
+        -1, len(Activity._fields)
+    )
+    if len(used) < 6 or np.linalg.matrix_rank(rows) < len(Activity._fields):
         raise MeasureError(
-            f"{len(used)} looped cases to fit a clock law on; expected at least 4 with different tensor shares: cases "
+            f"{len(used)} looped cases to fit a clock law on; expected at least 6 that differ in what is busy: cases "
             "are fitted on where their column half says calib"
         )
-    rows = np.array([(1 / point.period_ns, point.tensor_share / point.period_ns) for point in used])
-    base, tensor = np.linalg.lstsq(rows, np.ones(len(used)), rcond=None)[0]
-    return ClockLaw(round(float(base), 3), round(float(tensor), 3))
+    times = np.linalg.lstsq(rows, np.ones(len(used)), rcond=None)[0]
+    return ClockLaw(0.0, Activity(*(round(float(time), 3) for time in times)))
 
 
 def law_table(points: Sequence[ClockPoint], laws: dict[str, ClockLaw]) -> str:
@@ -73,20 +83,26 @@ def law_table(points: Sequence[ClockPoint], laws: dict[str, ClockLaw]) -> str:
             found = figures([point.error(law) for point in points if point.fitted_on == fitted_on])
             if found["used"]:
                 numbers = [f"{found['mape']:.2%}", f"{found['max_ape']:.2%}", percent(float(found["bias"] or 0))]
-                rows.append((name, f"{law.base_ns:g} + {law.tensor_ns:g} u", half, *numbers, str(found["used"])))
+                rows.append((name, _law_text(law), half, *numbers, str(found["used"])))
     summary = text_table(("law", "ns a cycle", "half", "MAPE", "max", "bias", "used"), rows, right=range(3, 7))
     cases = text_table(
-        ("case", "half", "tensor share u", "ns a cycle", *laws),
+        ("case", "half", "tensor", "CUDA", "L2", "DRAM", "ns a cycle", *laws),
         [
             (
                 point.id,
                 "calib" if point.fitted_on else "valid",
-                f"{point.tensor_share:.3f}",
+                *(f"{share:.3f}" for share in point.shares),
                 f"{point.period_ns:.4f}",
                 *(percent(point.error(law)) for law in laws.values()),
             )
             for point in points
         ],
-        right=range(2, 4 + len(laws)),
+        right=range(2, 7 + len(laws)),
     )
     return f"{cases}\n\n{summary}"
+
+
+def _law_text(law: ClockLaw) -> str:
+    """Return a law as one cell."""
+    terms = [f"{time:g} {name}" for time, name in zip(law.times_ns, Activity._fields, strict=True)]
+    return " + ".join([f"{law.base_ns:g}", *terms] if law.base_ns else terms)

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from simfa import __version__
-from simfa.clock import ClockModel, sustained_clock_hz
+from simfa.clock import ClockModel, activity, cuda_busy_cycles, sustained_clock_hz
 from simfa.errors import SimulationError
 from simfa.files import json_bytes, sha256_of, write_json
 from simfa.hardware import Preset
@@ -74,7 +74,16 @@ def run_stats(
     stats["manifest"] = manifest
     stats["clock_model"] = clock_model
     if clock_model == "sustained":
-        clock = sustained_clock_hz(preset.spec, result.tensor_utilization, result.sm_clock_hz)
+        shares = activity(
+            preset.spec,
+            cycles=result.cycles,
+            clock_hz=result.sm_clock_hz,
+            tensor_share=result.tensor_utilization,
+            cuda_cycles=cuda_busy_cycles(result.stall_cycles),
+            l2_read_bytes=result.l2_read_bytes,
+            dram_bytes=result.dram_read_bytes + result.dram_write_bytes,
+        )
+        clock = sustained_clock_hz(preset.spec, shares, result.sm_clock_hz)
         stats["sustained_clock_hz"] = clock
         stats["sustained_latency_us"] = result.cycles / clock * 1e6
     return stats

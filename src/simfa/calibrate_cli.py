@@ -27,7 +27,7 @@ DEFAULT_PATHS = ("memory.write_cost",)
 )
 @click.option("--check", "checks", multiple=True, metavar="SET", help="Also report this set at the fitted values.")
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave longer cases out of everything.")
-@click.option("--clock-law", is_flag=True, help="Fit the two values of the sustained clock instead, on looped cases.")
+@click.option("--clock-law", is_flag=True, help="Fit the values of the sustained clock instead, on looped cases.")
 @click.option(
     "--results",
     "folders",
@@ -172,6 +172,7 @@ def check(
 def fit_clock(name: str, folders: tuple[str, ...], max_seqlen: int | None, threads: int, *, quiet: bool) -> str:
     """Return the table of the sustained-clock law, as the preset has it and fitted on the calib half of a set."""
     from simfa import validate_cli
+    from simfa.clock import Activity
     from simfa.hardware import load_preset
     from simfa.measure.cases import load_set
     from simfa.measure.clock_law import ClockLaw, clock_points, fit_law, law_table
@@ -188,4 +189,10 @@ def fit_clock(name: str, folders: tuple[str, ...], max_seqlen: int | None, threa
     points = clock_points(pairs)
     fitted = fit_law(points)
     clock = load_preset(cases[0].preset).spec.clock
-    return law_table(points, {"preset": ClockLaw(clock.sustained_base_ns, clock.sustained_tensor_ns), "fitted": fitted})
+    times = Activity(
+        tensor=clock.sustained_tensor_ns,
+        cuda=clock.sustained_cuda_ns,
+        l2=clock.sustained_l2_ns,
+        dram=clock.sustained_dram_ns,
+    )
+    return law_table(points, {"preset": ClockLaw(clock.sustained_base_ns, times), "fitted": fitted})

@@ -166,10 +166,13 @@ class Grid(Group, frozen=True):
 
 
 class Clock(Group, frozen=True):
-    """Sustained SM clock: a cycle of a repeated kernel takes base + tensor x tensor share; 0: no limit."""
+    """Sustained SM clock: ns that a cycle of a repeated kernel takes, a base and for each activity; 0: no limit."""
 
     sustained_base_ns: Nanoseconds
     sustained_tensor_ns: Nanoseconds
+    sustained_cuda_ns: Nanoseconds
+    sustained_l2_ns: Nanoseconds
+    sustained_dram_ns: Nanoseconds
 
 
 class Analytical(Group, frozen=True):
