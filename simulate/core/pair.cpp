@@ -10,7 +10,8 @@ Pair::Pair(const Config& config, const Kernel& kernel, int index, int pairs)
     : config_(config),
       kernel_(kernel),
       index_(index),
-      timeline_(config.timeline_sms, config.timeline_begin_cycle, config.timeline_end_cycle),
+      timeline_(config.timeline, index, kernel.roles),
+      sampler_(config.timeline),
       port_(config, index, pairs, stats_),
       sms_{Sm(config, kernel, 2 * index, *this, stats_, timeline_),
            Sm(config, kernel, 2 * index + 1, *this, stats_, timeline_)} {
@@ -39,6 +40,7 @@ void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
         Cycle now = next_internal();
         if (at < inbox.size()) now = std::min(now, begin + static_cast<Cycle>(inbox[at].offset));
         if (now >= end) return;
+        if (sampler_.due(now)) sample(now);
         // Phase 1: arrivals.
         while (at < inbox.size() && begin + static_cast<Cycle>(inbox[at].offset) == now) on_message(inbox[at++], now);
         while (!pending_.empty() && pending_.front().cycle == now) {
@@ -112,9 +114,20 @@ void Pair::request_tile(int sm, Cycle cycle) {
 
 bool Pair::quiet() const { return sms_[0].tma().quiet() && sms_[1].tma().quiet() && port_.quiet() && pending_.empty(); }
 
+void Pair::sample(Cycle now) {
+    while (sampler_.due(now)) sample_at(sampler_.take());
+}
+
+void Pair::sample_at(Cycle cycle) {
+    samples_.push_back({cycle, {sms_[0].tma().in_flight(), sms_[1].tma().in_flight()}});
+}
+
 void Pair::close_accounts(Cycle end) {
     sms_[0].close_accounts(end);
     sms_[1].close_accounts(end);
+    timeline_.close(end);
+    sample(end);
+    if (sampler_.finish(end)) sample_at(end);
 }
 
 }  // namespace simfa

@@ -79,7 +79,8 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
       response_cycles_{config.response_cycles(side_of(config.index, config.slices) == 0),
                        config.response_cycles(side_of(config.index, config.slices) == 1)},
       port_room_cycles_(config.service_interval_cycles * config.response_queue_entries),
-      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)) {}
+      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)),
+      sampler_(config.sampler) {}
 
 SliceStats Slice::stats() const {
     SliceStats stats = stats_;
@@ -185,6 +186,7 @@ void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> i
         const Cycle service = next_service();
         const Cycle now = std::min(service, next_internal_);
         if (now >= window_end) break;
+        if (sampler_.due(now)) sample(now);
         if (next_internal_ <= service)
             run_internal(now);
         else
@@ -276,6 +278,7 @@ void Slice::run_internal(Cycle now) {
 
 void Slice::fill(int entry) {
     mshr_.filled(entry);
+    ++filled_;
     insert(mshr_.set(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
     answers_.push({entry, {}});
 }
@@ -341,6 +344,24 @@ void Slice::insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags)
     const TagArray::Entry victim = tags_.insert(set, line, flags);
     if (victim != TagArray::kEmpty && (victim & TagArray::kDirty) != 0)
         write_backs_.push(hash_.place(TagArray::line_of(victim)).local);
+}
+
+// The state before what happens at `now`, for all samples due by then. The port empties the response queue by itself.
+void Slice::sample(Cycle now) {
+    while (sampler_.due(now)) sample_at(sampler_.take());
+}
+
+void Slice::sample_at(Cycle cycle) {
+    SliceSample taken;
+    taken.cycle = cycle;
+    taken.hits = stats_.read_hits + stats_.shadow_hits + stats_.read_merges;
+    taken.misses = stats_.read_misses;
+    taken.memory_lines = filled_ + stats_.memory_writes;
+    taken.mshr_entries = mshr_.used();
+    for (std::size_t i = 0; i < requests_.size() && requests_[i].arrival < cycle; ++i) ++taken.requests;
+    const Cycle waits = std::max<Cycle>(0, port_free_ - cycle);
+    taken.responses = static_cast<std::int32_t>(waits / config_.service_interval_cycles);
+    samples_.push_back(taken);
 }
 
 void Slice::count_mshr(Cycle now) {

@@ -97,6 +97,7 @@ class TmaEngine {
     Cycle pace_start_ = -1;                 // cycle of the last line ...
     std::int32_t pace_used_ = 0;            // ... and so many went out in it
     std::int32_t in_flight_ = 0;
+    Cycle issued_until_ = 0;  // of the last operation, for the timeline
     Cycle next_ = kNever;
 };
 
