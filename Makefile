@@ -7,13 +7,13 @@ JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip --quiet
 RUN_EXTRAS := workflow,report
-TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,parquet,ncu,baselines
+TEST_EXTRAS := $(RUN_EXTRAS),slurm,test,dev,docs,parquet,ncu,baselines,sass
 
 PACKAGE := $(shell find src instrument translate simulate analytical measure report data/measured \
     -type f -not -path '*/__pycache__/*' -not -name '.*')
 CPP := $(shell find simulate instrument benchmarks -name '*.?pp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: all test fast gates core-test instruction-count sanitize format stub results-table skips gpu-check clean
+.PHONY: all test fast gates core-test instruction-count sanitize format stub results-table docs docs-output wheels skips gpu-check clean
 
 all: $(VENV)/.run  ## logs -> traces -> simulation -> comparison with measurements -> results/report.html
 	$(BIN)/snakemake all
@@ -54,6 +54,15 @@ stub: $(VENV)/.test  ## regenerate the committed type stub of the engine
 
 results-table: all  ## write the accuracy table of the last run into README.md
 	$(BIN)/snakemake readme
+
+docs: $(VENV)/.test  ## the documentation as a site that needs no network: build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+docs-output: $(VENV)/.test  ## write what the commands in README and docs print now into the pages
+	$(BIN)/python -m tests.docs.refresh
+
+wheels: $(VENV)/.test  ## sdist and wheel in dist/, tried in a fresh environment of every Python that is here
+	$(BIN)/python scripts/wheels.py
 
 skips: $(VENV)/.test  ## what the last `make test` skipped and why
 	$(BIN)/python tests/skip_table.py build/test/junit.xml

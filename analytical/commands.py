@@ -45,6 +45,7 @@ _KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_
 @click.option("--table", "table", type=click.Path(dir_okay=False, path_type=Path), help="Price all rows of a file.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Output of --table.")
 @click.option("--keep-going", is_flag=True, help="Collect bad rows of --table in OUTPUT.rejects.csv and go on.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def analytical(
     shape: AttentionShape | None,
@@ -57,6 +58,7 @@ def analytical(
     table: Path | None,
     output: Path | None,
     keep_going: bool,
+    quiet: bool,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -74,7 +76,7 @@ def analytical(
             )
         if output is None:
             raise click.UsageError("--table needs -o OUTPUT (.csv, .tsv or .parquet)")
-        _price_file(table, output, preset, policy, keep_going)
+        _price_file(table, output, preset, policy, keep_going, quiet)
         return
     if output is not None or keep_going:
         raise click.UsageError("-o and --keep-going belong to --table")
@@ -83,13 +85,15 @@ def analytical(
     _show_point(shape, preset, policy, given, baselines, as_json)
 
 
-def _price_file(table: Path, output: Path, preset: Any, policy: str, keep_going: bool) -> None:
+def _price_file(table: Path, output: Path, preset: Any, policy: str, keep_going: bool, quiet: bool) -> None:
     from simfa.analytical.machine import resolve
-    from simfa.analytical.table_files import price_table
+    from simfa.analytical.table_files import count_rows, price_table
     from simfa.files import write_manifest
+    from simfa.progress import Meter
 
     rejects = output.with_name(f"{output.name}.rejects.csv") if keep_going else None
-    outcome = price_table(table, output, resolve(preset), policy, rejects)
+    with Meter("pricing", count_rows(table), unit="rows", quiet=quiet) as meter:
+        outcome = price_table(table, output, resolve(preset), policy, rejects, progress=meter.update)
     facts = {"gpu": preset.name, "gpu_sha256": preset.spec.sha256(), "policy": policy, **outcome._asdict()}
     write_manifest(output, "analytical", {"table": table}, **facts)
     click.echo(f"{outcome.rows} rows -> {output}")
@@ -135,6 +139,7 @@ def figures(output: Path) -> None:
 @click.option("--part", type=click.IntRange(0), help="Evaluate this part only, counted from 0, and stop.")
 @click.option("--count", "count_only", is_flag=True, help="Print how many points and parts there are.")
 @click.option("--keep-going", is_flag=True, help="Keep points that cannot be priced, with their message.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the Pareto front as JSON.")
 def sweep(
     source: Path,
@@ -143,6 +148,7 @@ def sweep(
     part: int | None,
     count_only: bool,
     keep_going: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Evaluate a grid of hardware, kernel and workload fields, and find the Pareto front.
@@ -166,7 +172,7 @@ def sweep(
         ran = run_part(source, plan, output, part, pieces, backend, keep_going)
         click.echo(f"part {part} of {pieces} {'->' if ran else 'is up to date:'} {part_file(output, part, pieces)}")
         return
-    meter = Meter(plan.name, pieces, quiet=as_json)
+    meter = Meter(plan.name, pieces, unit="parts", quiet=quiet or as_json)
     try:
         result = finish(source, plan, output, pieces, backend, keep_going, lambda done, _: meter.update(done))
     finally:

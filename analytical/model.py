@@ -1,7 +1,7 @@
 """Traffic, intensity and latency bounds of one attention call: `traffic`, and what the policies make of it together."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,9 +14,13 @@ from simfa.analytical.masked import masked_refetched_bytes
 from simfa.analytical.policies import POLICIES
 from simfa.analytical.reuse import Reuse, fits, lockstep_passes, refetched_bytes
 from simfa.errors import AnalyticalError
+from simfa.frames import row_frame
 from simfa.hardware import Preset
 from simfa.kernel import ceil_div
 from simfa.workload import AttentionShape
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +60,10 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds
     latency_bound_us: float
     bound_by: str
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return a frame of one row, a column for each figure; those of call, kernel and bounds have dotted names."""
+        return row_frame(self)
 
 
 def traffic(

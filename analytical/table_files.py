@@ -1,7 +1,7 @@
 """Pricing a table file: chunks in, chunks out, nothing half-written."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,18 +24,38 @@ class Outcome(NamedTuple):
     rejected: int
 
 
+def count_rows(source: Path) -> int:
+    """Return about how many rows a table file has, for a progress line; 0 for a file that cannot be read."""
+    try:
+        if source.suffix.lower() == ".parquet":
+            return int(pyarrow().parquet.ParquetFile(source).metadata.num_rows)
+        with source.open("rb") as handle:
+            return sum(block.count(b"\n") for block in iter(lambda: handle.read(1 << 20), b""))
+    except (AnalyticalError, OSError, ValueError):
+        return 0
+
+
 def price_table(
-    source: Path, target: Path, machine: Machine, policy: str, rejects: Path | None = None, chunk_rows: int = CHUNK_ROWS
+    source: Path,
+    target: Path,
+    machine: Machine,
+    policy: str,
+    rejects: Path | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+    progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Read calls from `source`, write them with the model's columns to `target`, holding one chunk at a time.
 
     Formats follow the suffixes `.csv`, `.tsv`, `.parquet`. Without `rejects` the first bad row raises
     `AnalyticalError` naming file, line and column, and nothing is written; with it, bad rows are collected there (CSV)
-    and the rest is priced.
+    and the rest is priced. `progress` is told how many rows are done, chunk by chunk.
     """
     suffix = target.suffix.lower()
     if suffix not in (*DELIMITERS, ".parquet"):
         raise AnalyticalError(f"{target}: expected a name ending in .csv, .tsv or .parquet")
+    for written in (target, rejects):
+        if written is not None and source.exists() and written.exists() and written.samefile(source):
+            raise AnalyticalError(f"{written}: is the input table too; write to another file")
     rows = 0
     refused: list[Reject] = []
     header: list[str] = []
@@ -49,6 +69,8 @@ def price_table(
             if chunk.rows:
                 writer.write({**chunk.columns, **evaluate(chunk.columns, machine, policy)}, target)
                 rows += chunk.rows
+            if progress is not None:
+                progress(rows + len(refused))
         if not rows:
             writer.empty([*header, *OUTPUT_COLUMNS])
     if rejects is not None:

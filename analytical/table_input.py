@@ -158,10 +158,16 @@ def _row_problem(header: list[str], row: list[Any]) -> tuple[str, str] | None:
             text = cell.strip()
             value = int(text) if text.isascii() and text.isdigit() else text
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            return name, f"is {value}; expected a positive whole number"
+            return name, f"is {_shown(value)}; expected a positive whole number"
         if value > _INT64_MAX:
             return name, f"is {value}; expected at most {_INT64_MAX}"
     return None
+
+
+def _shown(value: object) -> str:
+    """Return a cell's value for a message: unprintable characters escaped, cut where it is long."""
+    text = str(value) if str(value).isprintable() else ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _parquet_chunks(source: Path, chunk_rows: int) -> Iterator[Chunk]:

@@ -53,7 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
     if shutil.which("valgrind") is None:
         print("instruction count skipped: needs valgrind")
         return 0
-    instructions, compiler = count(options.executable.resolve())
+    try:
+        instructions, compiler = count(options.executable.resolve())
+    except subprocess.CalledProcessError as error:
+        print(f"{options.executable} cannot be counted: {error.stderr.strip()}")
+        return 1
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     if options.write:
         RECORDED.write_text(json.dumps(recorded | {compiler: instructions}, indent=2, sort_keys=True) + "\n", "utf-8")

@@ -81,8 +81,9 @@ def build_library(sources: Fa3Sources, level: int, kernels: Sequence[Instantiati
         "flags": list(FLAGS),
     }
     folder = cache_dir() / "builds" / hashlib.sha256(json_bytes(inputs)).hexdigest()[:16]
-    if (folder / LIBRARY_NAME).is_file():
-        return Build(folder / LIBRARY_NAME, read_manifest(folder / LIBRARY_NAME), True)
+    cached = _cached(folder)
+    if cached is not None:
+        return cached
     with tempfile.TemporaryDirectory(dir=make_dir(folder.parent), prefix=".build-") as scratch:
         tree = Path(scratch, "sources")
         write_tree(tree, before, patch)
@@ -104,9 +105,19 @@ def build_library(sources: Fa3Sources, level: int, kernels: Sequence[Instantiati
             "cost": cost,
         }
         _manifest_path(built / LIBRARY_NAME).write_bytes(json_bytes(manifest))
-        if not folder.is_dir():
+        if _cached(folder) is None:
             built.rename(folder)
     return Build(folder / LIBRARY_NAME, read_manifest(folder / LIBRARY_NAME), False)
+
+
+def _cached(folder: Path) -> Build | None:
+    """Return the build that a folder of the cache holds; a damaged one is removed, so that it is built again."""
+    library = folder / LIBRARY_NAME
+    try:
+        return Build(library, read_manifest(library), True)
+    except InstrumentError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
 
 
 def copy_build(build: Build, target: Path) -> Build:

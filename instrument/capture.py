@@ -11,7 +11,7 @@ import numpy.typing as npt
 from simfa.errors import InstrumentError
 from simfa.instrument.build import read_manifest
 from simfa.instrument.capture_check import check_records, has_work
-from simfa.instrument.clock import ClockFit, fit_clocks
+from simfa.instrument.clock import fit_row_clocks
 from simfa.instrument.gpu import Gpu, profiler_range
 from simfa.instrument.instantiation import instantiation_for
 from simfa.instrument.launcher import Launcher
@@ -166,13 +166,6 @@ def read_rows(
             "globaltimer_tick_ns": fit.tick_ns,
         },
     }
-
-
-def fit_row_clocks(rows: RowHeaders) -> ClockFit:
-    """Return the common timeline of the SMs that wrote `rows`."""
-    return fit_clocks(
-        rows["smid"], rows["globaltimer_begin"], rows["clock_begin"], rows["globaltimer_end"], rows["clock_end"]
-    )
 
 
 def overheads(latencies: Latencies) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """What `simfa capture` does, one function for each of its three modes."""
 
 import shlex
+import statistics
 import sys
 import tempfile
 from pathlib import Path
@@ -90,7 +91,7 @@ def time_plain(shape: AttentionShape, *, warm_up: int, repeats: int, seed: int, 
             launch()
         with profiler_range("plain"):
             times = gpu.time_us(launch, repeats)
-    facts = {"shape": shape.describe(), "repeats": repeats, "median_us": sorted(times)[len(times) // 2]}
+    facts = {"shape": shape.describe(), "repeats": repeats, "median_us": statistics.median(times)}
     click.echo(json_bytes(facts), nl=False)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simfa.errors import InstrumentError
+from simfa.salog import RowHeaders
 
 Integers = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -98,6 +99,13 @@ def fit_clocks(
         frequency_hz=1e9 / median,
         spread_ppm=float(np.abs(slopes / median - 1).max() * 1e6),
         tick_ns=int(np.gcd.reduce(steps)),
+    )
+
+
+def fit_row_clocks(rows: RowHeaders) -> ClockFit:
+    """Return the common timeline of the SMs that wrote `rows`; raises as `fit_clocks`."""
+    return fit_clocks(
+        rows["smid"], rows["globaltimer_begin"], rows["clock_begin"], rows["globaltimer_end"], rows["clock_end"]
     )
 
 

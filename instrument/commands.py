@@ -97,7 +97,7 @@ def patch(*, source: str | None, cutlass_dir: str | None, level: int, diff: bool
         click.echo(unified_diff({name: before[name] for name in patched.texts}, patched.texts), nl=False)
     if output is not None:
         folder = Path(output)
-        if folder.resolve() == found.hopper.parent.resolve():
+        if (folder / "hopper").resolve() == found.hopper.resolve():
             raise InstrumentError(f"{folder}: these are the original sources; write the patched copy elsewhere")
         write_tree(folder, before, patched)
     sites = sum(hit.hits for hit in patched.hits)

@@ -19,7 +19,8 @@ import numpy as np
 
 from simfa.errors import SimfaError
 from simfa.files import write_json
-from simfa.instrument.capture import CapturedLog, CaptureReport, capture, device_state, fit_row_clocks, overheads
+from simfa.instrument.capture import CapturedLog, CaptureReport, capture, device_state, overheads
+from simfa.instrument.clock import fit_row_clocks
 from simfa.instrument.gpu import Gpu, open_gpu, packaged_latency_us
 from simfa.instrument.launcher import Launcher
 from simfa.instrument.profilers import EXPORT_SUFFIXES, ncu_commands, run_commands

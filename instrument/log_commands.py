@@ -1,6 +1,7 @@
 """Commands around `.salog` files: `simfa synth` makes one, `simfa log` looks into one."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -8,6 +9,9 @@ from simfa.errors import LogError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
 from simfa.options import gpu_options, load_gpu, shape_options
 from simfa.workload import AttentionShape
+
+if TYPE_CHECKING:
+    from simfa.salog import LogSource
 
 
 def parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
@@ -53,6 +57,7 @@ def _parse_faults(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     help="Put in a fault: skew=CYCLES, drop=COUNT, overflow=RECORDS, disagree or truncate=BYTES.",
 )
 @click.option("-o", "output", required=True, type=click.Path(dir_okay=False), help="The .salog to write.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def synth(
     *,
     shape: AttentionShape,
@@ -63,6 +68,7 @@ def synth(
     one_warp: bool,
     faults: list[Any],
     output: str,
+    quiet: bool,
     **gpu: Any,
 ) -> None:
     """Write the log that the probed FA3 kernel would write for a shape.
@@ -74,6 +80,7 @@ def synth(
     from simfa.instrument.perturb import PerturbedLog, truncate_file
     from simfa.instrument.synthetic import synthesize
     from simfa.salog import LogSource, write_log
+    from simfa.watched_log import WatchedLog
 
     preset = load_gpu(**gpu)
     log: LogSource = synthesize(
@@ -81,7 +88,8 @@ def synth(
     )
     for fault in faults:
         log = PerturbedLog(log, fault, seed)
-    write_log(output, log)
+    with WatchedLog(log, "writing rows", quiet=quiet) as watched:
+        write_log(output, watched)
     for fault in faults:
         if fault.kind == "truncate":
             truncate_file(output, fault.size)
@@ -126,14 +134,23 @@ def info(*, path: str, allow_truncated: bool, as_json: bool) -> None:
 
 @log.command()
 @_log_options
+@click.option(
+    "--run", type=click.Path(file_okay=False), help="Compare with the simulator: DIR of `simfa simulate -o DIR`."
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-def stats(*, path: str, allow_truncated: bool, as_json: bool) -> None:
-    """Show how long the roles waited and worked, in SM cycles between the events they stamped."""
+def stats(*, path: str, allow_truncated: bool, run: str | None, as_json: bool) -> None:
+    """Show how long the roles waited and worked, in SM cycles between the events they stamped.
+
+    With --run, beside what a simulated run of the same kernel books for the same waits and work.
+    """
     from simfa.files import json_bytes
     from simfa.instrument.log_stats import LIMITS, span_statistics
     from simfa.salog import open_log
 
     opened = open_log(path, allow_truncated=allow_truncated)
+    if run is not None:
+        _print_comparison(opened, path, run, as_json)
+        return
     spans = span_statistics(opened, path)
     metadata = opened.metadata
     if as_json:
@@ -147,12 +164,32 @@ def stats(*, path: str, allow_truncated: bool, as_json: bool) -> None:
     click.echo(f"{metadata.source} log, level {metadata.level}, SM cycles; one warp per warpgroup")
     click.echo(f"{'role':<12}{'span':<22}{'count':>9}{'mean':>11}{'p50':>9}{'p95':>9}  from .. to")
     for span in spans:
-        role = "producer" if span.role == 0 else f"consumer {span.role}"
         click.echo(
-            f"{role:<12}{span.span:<22}{span.count:>9}{span.mean_cycles:>11.1f}{span.p50_cycles:>9.0f}"
+            f"{_role(span.role):<12}{span.span:<22}{span.count:>9}{span.mean_cycles:>11.1f}{span.p50_cycles:>9.0f}"
             f"{span.p95_cycles:>9.0f}  {span.starts} .. {span.ends}"
         )
     click.echo(f"note: {LIMITS[metadata.level]}")
+
+
+def _role(number: int) -> str:
+    return f"consumer {number}" if number else "producer"
+
+
+def _print_comparison(opened: "LogSource", path: str, run: str, as_json: bool) -> None:
+    from simfa.files import json_bytes
+    from simfa.instrument.log_compare import compare_with_run
+    from simfa.tables import text_table
+
+    found = compare_with_run(opened, Path(run, "stats.json"), path)
+    if as_json:
+        click.echo(json_bytes([line._asdict() for line in found]), nl=False)
+        return
+    click.echo(f"{opened.metadata.source} log and simulated run, mean SM cycles a tile")
+    rows = [
+        (_role(line.role), line.spans, f"{line.log_cycles:.1f}", line.reasons, f"{line.simulated_cycles:.1f}")
+        for line in found
+    ]
+    click.echo(text_table(("role", "stamped", "log", "simulated reasons", "simulator"), rows, right=(2, 4)))
 
 
 @log.command()

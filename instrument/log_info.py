@@ -3,13 +3,25 @@
 import msgspec
 import numpy as np
 
-from simfa.salog import Log, LogMetadata
+from simfa.errors import InstrumentError
+from simfa.instrument.clock import ClockFit, fit_row_clocks
+from simfa.salog import Log, LogMetadata, RowHeaders
 
 TILES = {
     "logged": "coordinates logged",
     "static": "coordinates follow from the static schedule",
     "lost": "which CTA ran which tile is not in the log: usable with a simulated schedule only",
 }
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """How well the clocks of a log's SMs fit one timeline (`simfa.instrument.clock`)."""
+
+    sms: int
+    frequency_hz: float
+    spread_ppm: float
+    largest_residual_ns: float
+    globaltimer_tick_ns: int
 
 
 class LogFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +37,8 @@ class LogFacts(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool
     rows_with_clock_going_backwards: int
     longest_row_ns: int
+    timeline: Timeline | None
+    timeline_problem: str | None
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (name, value) pairs for people."""
@@ -47,6 +61,17 @@ class LogFacts(msgspec.Struct, frozen=True, kw_only=True):
             ("records", f"{self.records}, {self.dropped} dropped"),
             ("time", f"longest row {self.longest_row_ns / 1000:.1f} us of global timer"),
         ]
+        if self.timeline is not None:
+            fit = self.timeline
+            lines.append(
+                (
+                    "timeline",
+                    f"{fit.sms} SMs at {fit.frequency_hz / 1e6:.1f} MHz within {fit.spread_ppm:.0f} ppm, clock pairs "
+                    f"at most {fit.largest_residual_ns:.0f} ns off, global timer steps of {fit.globaltimer_tick_ns} ns",
+                )
+            )
+        else:
+            lines.append(("timeline", f"none: {self.timeline_problem}"))
         if self.rows_with_clock_going_backwards:
             lines.append(("clock", f"goes backwards in {self.rows_with_clock_going_backwards} rows"))
         if self.truncated:
@@ -63,6 +88,7 @@ def describe_log(log: Log) -> LogFacts:
     for row in range(len(rows)):
         times = log.records(row)["timestamp"]
         backwards += bool((times[1:] < times[:-1]).any())
+    fit = _fit(rows)
     elapsed = rows["globaltimer_end"].astype(np.int64) - rows["globaltimer_begin"].astype(np.int64)
     return LogFacts(
         metadata=log.metadata,
@@ -75,4 +101,24 @@ def describe_log(log: Log) -> LogFacts:
         truncated=log.truncated,
         rows_with_clock_going_backwards=backwards,
         longest_row_ns=int(elapsed.max(initial=0)),
+        timeline=None if isinstance(fit, str) else _timeline(fit),
+        timeline_problem=fit if isinstance(fit, str) else None,
+    )
+
+
+def _fit(rows: RowHeaders) -> ClockFit | str:
+    """Return the common timeline of the rows' SMs, or why they have none."""
+    try:
+        return fit_row_clocks(rows)
+    except InstrumentError as error:
+        return str(error)
+
+
+def _timeline(fit: ClockFit) -> Timeline:
+    return Timeline(
+        sms=len(fit.smids),
+        frequency_hz=fit.frequency_hz,
+        spread_ppm=fit.spread_ppm,
+        largest_residual_ns=float(fit.residual_ns.max()),
+        globaltimer_tick_ns=fit.tick_ns,
     )

@@ -48,6 +48,7 @@ CONSUMER_SPANS = {
         Span("QK", Event.GEMM_QK_ISSUE, (Event.WAIT_WG_1_END, Event.WAIT_WG_0_END)),
         Span("PV", Event.GEMM_PV_ISSUE, (Event.WAIT_WG_0_END,)),
         Span("softmax", Event.RELEASE_K, (Event.SOFTMAX_END,)),
+        Span("WGMMA wait<1>", Event.WAIT_WG_1, (Event.WAIT_WG_1_END,)),
         Span("WGMMA wait<0>", Event.WAIT_WG_0, (Event.WAIT_WG_0_END,)),
         Span("epilogue", Event.EPILOGUE_START, (Event.TMA_O_ISSUE,)),
         Span("O store", Event.TMA_O_ISSUE, (Event.TMA_O_WAIT_END,)),

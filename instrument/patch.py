@@ -105,7 +105,7 @@ def _bounds(text: str, rule: Rule) -> tuple[int, int]:
         if len(starts) != 1:
             raise _refusal(rule, f"{len(starts)} places match the anchor {anchor!r}, expected 1")
         edges += starts
-    if edges[0] >= edges[1]:
+    if None not in region and edges[0] >= edges[1]:
         raise _refusal(rule, f"the anchor {region.end!r} comes before {region.start!r}")
     return edges[0], edges[1]
 

@@ -46,8 +46,8 @@ class Fa3Sources(NamedTuple):
     origin: str
 
     def headers(self) -> dict[str, str]:
-        """Return the text of every FA3 header by file name."""
-        return {path.name: path.read_text(encoding="utf-8") for path in _headers(self.hopper, recursive=False)}
+        """Return the text of every FA3 header by file name; raises `InstrumentError` for one that is no text."""
+        return {path.name: _text(path) for path in _headers(self.hopper, recursive=False)}
 
 
 def fetch_release(release: str = DEFAULT_RELEASE) -> Fa3Sources:
@@ -178,6 +178,17 @@ def _require_fa3(archive: Path, names: Iterable[PurePosixPath]) -> None:
 def _headers(folder: Path, *, recursive: bool) -> Iterator[Path]:
     found = folder.rglob("*") if recursive else folder.iterdir()
     yield from sorted(path for path in found if path.suffix in _HEADER_SUFFIXES and path.is_file())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InstrumentError(
+            f"{path}: byte {error.start} is no UTF-8 text; expected an FA3 header, check the file out again"
+        ) from error
+    except OSError as error:
+        raise InstrumentError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _release_folder(pin: Pin) -> Path:

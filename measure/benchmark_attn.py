@@ -2,20 +2,26 @@
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 from simfa.errors import MeasureError
+from simfa.measure.benchmark_shape import Interval, shape_of
 from simfa.measure.launch import Launch, Source, Stated, make_launch
 from simfa.measure.ncu_log import replayed
 from simfa.measure.opening import Notes, lines
-from simfa.measure.quantity import CellError, StopError, parse_number, plain, scaled
-from simfa.measure.unit_spellings import TIME
+from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
+from simfa.measure.unit_spellings import RATE, TIME
 
 HEADING = re.compile(r"#+\s*(?=\w+\s*=)(?P<pairs>.*?(?:headdim|seqlen).*?)\s*#*\s*$")
 RESULT = re.compile(
     r"\s*(?P<name>\w[\w .+-]{0,60}?\s+(?:fwd|bwd)(?:\s*\+\s*bwd)?)\s*:\s*(?P<time>[\d.,]+)\s*ms\b(?P<rest>.*)$",
     re.ASCII,
 )
+# Results that the simulator's kernel, FA3 forward, can be compared with.
+_FA3_FORWARD = re.compile(r"(fav3|fa3|flash(attn)?3)\s+fwd", re.IGNORECASE)
+_RATE = re.compile(r"[\s,]*(?P<rate>[\d.,]+)\s*TFLOP[Ss]?\b", re.ASCII)
+_TERA_EXPONENT = 12
 # FlashAttention-2's script prints rates alone.
 RATE_ONLY = re.compile(r"\s*\w[\w .+-]*\s+fwd\s*:\s*[\d.]+\s*TFLOPs?/s", re.ASCII)
 _PAIR = re.compile(r"(\w+)\s*=\s*([^\s,#]+)")
@@ -73,6 +79,10 @@ def _launch(
         return None
     time = scaled(value, step, _MS_EXPONENT, TIME)
     name = " ".join(result["name"].split())
+    shape = None
+    flags: tuple[str, ...] = ()
+    if _FA3_FORWARD.fullmatch(name):
+        shape, flags = shape_of(case, _flops(time, result["rest"]))
     values: dict[str, object] = {
         "launch_id": str(position),
         "kernel": name,
@@ -83,9 +93,24 @@ def _launch(
         "cache_control": "none",
         "case": case,
         "source_row": number,
-        "flags": ("benchmark", "mean_of=unknown"),
+        "flags": ("benchmark", "mean_of=unknown", *flags),
+        "shape": shape,
     }
     return make_launch(source, values, _REASONS, _COUNTERS, stated=stated)
+
+
+def _flops(time: Reading, rest: str) -> Interval | None:
+    """Return the operations behind a time (ns) and the rate printed after it; `None` without a rate."""
+    found = _RATE.match(rest)
+    try:
+        rate = scaled(*parse_number(found["rate"]), _TERA_EXPONENT, RATE) if found else None
+    except CellError:
+        rate = None
+    if rate is None:
+        return None
+    ends = ((time.low, rate.low), (time.high, rate.high))
+    low, high = (Fraction(ns) * Fraction(per_s) / 10**9 for ns, per_s in ends)
+    return Interval(low, high)
 
 
 _REASONS = tuple(

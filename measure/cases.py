@@ -5,6 +5,7 @@ run, and the rows it cannot or should not be judged by, each with its reason.
 """
 
 import csv
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -38,7 +39,8 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
 
     `sm_clock_hz` is None when the source states no clock: the preset's nominal clock is simulated then. `launches` is
     `single` (one cold launch) or `looped`. `latency_us` is kernel time in microseconds. Cases made of launches have
-    the times behind that median in `repeats_us`, median `cycles` where the clock is known, and their traffic.
+    the times behind that median in `repeats_us`, median `cycles` where the clock is known, and their traffic;
+    `rounding_us` is the interval that the export's rounding left open, where it rounded.
     """
 
     id: str
@@ -54,6 +56,7 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     quality: str = ""
     source_url: str = ""
     repeats_us: tuple[float, ...] = ()
+    rounding_us: tuple[float, float] | None = None
     cycles: float | None = None
     traffic: MeasuredTraffic | None = None
     note: str = ""
@@ -86,7 +89,9 @@ def set_names() -> list[str]:
 def load_set(name: str) -> CaseSet:
     """Return the bundled cases of set `name`; raises `MeasureError` for an unknown name."""
     if name not in set_names():
-        raise MeasureError(f"measured set {name!r} is unknown; expected one of {', '.join(set_names())}")
+        close = difflib.get_close_matches(name, set_names(), 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise MeasureError(f"measured set {name!r} is unknown; expected one of {', '.join(set_names())}{hint}")
     return case_set(name, (row for row in _bundled_rows() if _belongs(name, row.fields)))
 
 

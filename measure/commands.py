@@ -8,6 +8,7 @@ import click
 from simfa.errors import MeasureError
 from simfa.files import write_manifest
 from simfa.measure.detect import FORMATS
+from simfa.progress import Meter
 
 _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + "."
 
@@ -26,6 +27,7 @@ _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.it
 @click.option("--cache-control", type=click.Choice(["all", "none"]), help="As given to ncu, likewise.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write .csv or .parquet.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def ingest(
     files: tuple[Path, ...],
     form: str | None,
@@ -40,6 +42,7 @@ def ingest(
     cache_control: str | None,
     as_json: bool,
     output: Path | None,
+    quiet: bool,
 ) -> None:
     """Read Nsight Compute, Nsight Systems, PyTorch, benchmark_attn.py and nvbench output into one table.
 
@@ -59,7 +62,15 @@ def ingest(
     if output is not None and output.suffix not in SUFFIXES:
         raise click.BadParameter(f"{output} must end in {' or '.join(SUFFIXES)}", param_hint="-o")
     choice = Choice(kernel=kernel, kernel_full=kernel_full, several=several, helpers=helpers, skip=skip, median=median)
-    found = read(*files, format=form, choice=choice, stated=Stated(gpu, clock_control, cache_control))
+    sizes = {path: path.stat().st_size for path in files if path.is_file()}
+    with Meter("reading", sum(sizes.values()), unit="bytes", quiet=quiet) as meter:
+
+        def told(path: Path, share: float) -> None:
+            before = sum(sizes[other] for other in files[: files.index(path)])
+            meter.update(before + share * sizes[path], path.name)
+
+        stated = Stated(gpu, clock_control, cache_control)
+        found = read(*files, format=form, choice=choice, stated=stated, progress=told)
     if output is not None:
         write(output, found)
         inputs = {f"file{position}": path for position, path in enumerate(files)}

@@ -2,7 +2,8 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from simfa.measure.opening import Line
@@ -33,10 +34,32 @@ def split(text: str) -> list[str] | None:
         return None
 
 
-def rows(lines: Iterable[Line], start: re.Pattern[str]) -> Iterator[Row]:
+class TailSplitter:
+    """Splits as `split` does, for tables whose rows differ in their first fields and repeat the rest.
+
+    The rest is split once for each text it has; `own` fields, unquoted ones, stand before it.
+    """
+
+    def __init__(self, own: int, kept: int = 4096) -> None:
+        """Take `own` fields apart anew for every row and remember the last `kept` different rests."""
+        self._own = own
+        self._tail = lru_cache(maxsize=kept)(split)
+
+    def __call__(self, text: str) -> list[str] | None:
+        """Return the fields of one CSV line, or `None` where its quoting is broken."""
+        head = text.split(",", self._own)
+        if len(head) <= self._own or '"' in text[: len(text) - len(head[-1])]:
+            return split(text)
+        tail = self._tail(head.pop())
+        return None if tail is None else [*(field.lstrip(" ") for field in head), *(tail or [""])]
+
+
+def rows(
+    lines: Iterable[Line], start: re.Pattern[str], split: Callable[[str], list[str] | None] = split
+) -> Iterator[Row]:
     """Yield the rows of `lines`. A row whose quotes stay open goes on until they close, but never past a row `start`.
 
-    A last line without a line end counts as cut unless its last field is quoted and closed.
+    A last line without a line end counts as cut unless its last field is quoted and closed. `split` takes a line apart.
     """
     source = iter(lines)
     held: list[Line] = []

@@ -67,7 +67,8 @@ def parse(name: str) -> KernelName:
         parts, functor = _mangled(text)
         if parts:
             return KernelName(name, parts[-1], "::".join(parts), functor, text, True, cut)
-    head, arguments = _split(text)
+    # A return type stands only before parameters; `Fav3 fwd` of a benchmark is a name of two words.
+    head, arguments = _split(text) if any(sign in text for sign in "(<{:") else (text, "")
     qualified = head or text
     function = _last(qualified) or text
     functor = _functor(arguments) if function in WRAPPERS else None

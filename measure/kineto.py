@@ -161,6 +161,10 @@ def _extent(value: object) -> Extent | None:
     return _sizes(*value) if all(type(size) is int for size in value) else None
 
 
+# Events between two words on how far the reading is.
+_TOLD_EVENTS = 4096
+
+
 def _events(path: Path, notes: Notes) -> Iterator[Any]:
     """Yield the elements of the list of events, whether it is the whole document or under `traceEvents`."""
     head = head_of(path)
@@ -168,10 +172,13 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
     text = head.decode(encoding, "replace").lstrip("\ufeff \t\r\n")
     prefix = "item" if text.startswith("[") else "traceEvents.item"
     count = 0
+    size = path.stat().st_size
     with reading(path) as handle:
         try:
             for event in ijson.items(_Utf8(handle, encoding), prefix, buf_size=_BUFFER_BYTES):
                 count += 1
+                if count % _TOLD_EVENTS == 0:
+                    notes.follow(handle, size)
                 yield event
         except EOFError:
             notes.warn(f"its gzip data ends early, after event {count}; what follows is lost")

@@ -7,18 +7,20 @@ from typing import NamedTuple
 import msgspec
 
 from simfa.measure.quantity import Number
+from simfa.workload import AttentionShape
 
 Extent = tuple[int, int, int]
 # Column and why it has no value; a tuple, so that launches alike can share what is made of it.
 Reasons = tuple[tuple[str, str], ...]
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One kernel launch, or one kernel of a summary or benchmark (then `flags` says so).
 
     `None` means not measured, with the reason under the column's name in `missing`. Times are ns, traffic is bytes.
     `quantisation` holds, by column, the interval the true value lies in where the export rounded; `counters` holds the
-    counter each value came from. `source_row` is a line number, a SQLite row id or the index of a JSON event.
+    counter each value came from. `shape` is what a benchmark computed, where its output tells. `source_row` is a line
+    number, a SQLite row id or the index of a JSON event.
     """
 
     launch_id: str
@@ -54,9 +56,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool: str
     tool_version: str | None
     gpu: str | None
+    shape: AttentionShape | None = None
 
 
-COLUMNS = Launch.__struct_fields__
+COLUMNS = Launch.__struct_fields__[:-1]
+# Columns that a table has beside those where any launch has a shape.
+SHAPE_COLUMNS = AttentionShape.__struct_fields__
 
 # Columns that hold a measurement; a median is taken over these.
 MEASURED = (

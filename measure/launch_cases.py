@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from simfa.errors import MeasureError, ShapeError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
+from simfa.measure.benchmark_shape import NO_SHAPE
 from simfa.measure.cases import SHAPE_COLUMNS, CaseSet, MeasuredCase, preset_for
 from simfa.measure.launch_rows import Policy, Row, launch_kind, read_rows
 from simfa.measure.mapping import Entry, assign, read_mapping
@@ -76,7 +77,7 @@ def _key(row: Row, entry: Entry | None, policy: Policy | None, preset: str | Non
         own = _own_shape(row)
         shape = own or (entry.shape if entry else None)
         if shape is None:
-            return Excluded(name, "no mapping entry matches and the table names no shape")
+            return Excluded(name, _no_shape(row))
         if entry and own and own != entry.shape:
             theirs = f"case {entry.id} of the mapping {entry.shape.describe()}"
             raise MeasureError(f"{row.place}: its columns say {own.describe()}, {theirs}")
@@ -98,6 +99,14 @@ def _key(row: Row, entry: Entry | None, policy: Policy | None, preset: str | Non
             )
     case_id = entry.id if entry else row.added.get("case_id") or _shape_id(shape, version, found)
     return _Key(policy, case_id, shape, version, found, None if stated_mhz is None else stated_mhz * 1e6)
+
+
+def _no_shape(row: Row) -> str:
+    """Return why nothing says what a launch computed."""
+    if "benchmark" not in row.flags:
+        return "no mapping entry matches and the table names no shape"
+    why = next((NO_SHAPE[flag] for flag in row.flags if flag in NO_SHAPE), "not FA3's forward kernel")
+    return f"no mapping entry matches, and of this benchmark result no shape is known: {why}"
 
 
 def _check_ids(keys: Sequence[_Key]) -> None:
@@ -173,6 +182,7 @@ def _case(key: _Key, rows: Sequence[Row], separate: bool) -> MeasuredCase:
         latency_us=statistics.median(times_us),
         launches=launch_kind(rows[0]),
         repeats_us=tuple(times_us),
+        rounding_us=None if note else _rounding_us(rows),
         cycles=cycles,
         traffic=_traffic(rows),
         note=note,
@@ -189,13 +199,28 @@ def _time_us(row: Row) -> float:
     return time_ns / 1000
 
 
+def _median_between(rows: Sequence[Row], column: str) -> tuple[float, float] | None:
+    """Return the interval that the median lies in for what the export rounded away; `None` where it has every digit."""
+    ends = [found for row in rows if (found := row.between(column)) is not None]
+    low, high = (statistics.median(end) for end in zip(*ends, strict=True))
+    return None if low == high else (low, high)
+
+
+def _rounding_us(rows: Sequence[Row]) -> tuple[float, float] | None:
+    found = _median_between(rows, "duration_ns")
+    return None if found is None else (found[0] / 1000, found[1] / 1000)
+
+
 def _traffic(rows: Sequence[Row]) -> MeasuredTraffic:
     """Return the median traffic; a quantity that any launch lacks, or defines otherwise, has none."""
     values: dict[str, float | None] = {}
+    rounding = {}
     missing = {}
     for column in TRAFFIC:
         present = [number for row in rows if (number := row.numbers[column]) is not None]
         values[column] = statistics.median(present) if len(present) == len(rows) else None
+        if values[column] is not None and (between := _median_between(rows, column)) is not None:
+            rounding[column] = between
         if values[column] is None:
             missing[column] = next(row.why(column) for row in rows if row.numbers[column] is None)
     definitions = {row.l2_definition for row in rows}
@@ -208,4 +233,5 @@ def _traffic(rows: Sequence[Row]) -> MeasuredTraffic:
         l2_definition=rows[0].l2_definition,
         cache_control=caches.pop() if len(caches) == 1 else "mixed",
         missing=missing,
+        rounding=rounding,
     )

@@ -3,27 +3,23 @@
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
 from simfa.measure.launch import COLUMNS
+from simfa.workload import AttentionShape
+
+Object = TypeVar("Object", bound=dict[str, Any])
 
 # What marks a table as one of launches, and no table of latencies.
 MARKS = ("launch_id", "duration_ns", "source_row")
 # Columns a user may add to say what a launch computed; `MeasuredCase` explains them.
 ADDED = (
     "case_id",
-    "batch",
-    "seqlen_q",
-    "seqlen_kv",
-    "heads_q",
-    "heads_kv",
-    "head_dim",
-    "causal",
-    "dtype",
+    *AttentionShape.__struct_fields__,
     "kernel_version",
     "preset",
     "sm_clock_mhz",
@@ -54,7 +50,8 @@ class Policy(msgspec.Struct, frozen=True, order=True):
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of the table; numbers are in the units of `Launch`, `None` with its reason in `missing`.
 
-    `place` is file and line of the table, `added` holds the user's columns that are filled in, by name.
+    `rounding` holds, by column, the interval that an export's rounding left open. `place` is file and line of the
+    table, `added` holds the user's columns that are filled in, by name.
     """
 
     place: str
@@ -67,6 +64,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     policy: Policy
     numbers: dict[str, float | None]
+    rounding: dict[str, tuple[float, float]]
     l2_definition: str
     missing: dict[str, str]
     flags: tuple[str, ...]
@@ -81,6 +79,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         if cycles is not None and time_ns:
             return cycles / time_ns * 1e9
         return None
+
+    def between(self, column: str) -> tuple[float, float] | None:
+        """Return the interval that a value lies in, both ends the value where the export has every digit."""
+        value = self.numbers[column]
+        return None if value is None else self.rounding.get(column, (value, value))
 
     def why(self, column: str) -> str:
         """Return why `column` has no value."""
@@ -143,6 +146,7 @@ def _row(place: str, fields: Mapping[str, str]) -> Row:
             fields["cache_control"] or "unstated",
         ),
         numbers={column: _number(place, column, fields[column]) for column in _NUMBERS},
+        rounding=_decoded(place, "quantisation", fields["quantisation"], dict[str, tuple[float, float]]),
         l2_definition=fields["l2_definition"],
         missing=_reasons(place, fields["missing"]),
         flags=tuple(fields["flags"].split(";")) if fields["flags"] else (),
@@ -166,13 +170,17 @@ def _number(place: str, column: str, text: str) -> float | None:
 
 def _reasons(place: str, text: str) -> dict[str, str]:
     """Return the reason of each empty column; the table holds the columns of each reason."""
-    if not text:
-        return {}
-    try:
-        by_reason = msgspec.json.decode(text, type=dict[str, list[str]])
-    except msgspec.DecodeError as error:
-        raise MeasureError(f"{place}: missing is no JSON object of reasons: {error}") from error
+    by_reason = _decoded(place, "missing", text, dict[str, list[str]])
     return {column: reason for reason, columns in by_reason.items() for column in columns}
+
+
+def _decoded(place: str, column: str, text: str, kind: type[Object]) -> Object:
+    """Return the JSON object of a column, an empty one where the column is empty."""
+    try:
+        found: Object = msgspec.json.decode(text or "{}", type=kind)
+    except msgspec.DecodeError as error:
+        raise MeasureError(f"{place}: {column} is no JSON object as ingest writes it: {error}") from error
+    return found
 
 
 def launch_kind(row: Row) -> Literal["single", "looped"]:

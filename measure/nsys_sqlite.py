@@ -73,7 +73,10 @@ def _launches(path: Path, database: sqlite3.Connection, notes: Notes, stated: St
         strings.update(database.execute(query))
     selection = ", ".join(f'"{name}"' for name in picked)
     count = 0
-    for record in database.execute(f'SELECT {selection} FROM "{kernels}" ORDER BY start, rowid'):
+    (rows,) = database.execute(f'SELECT count(*) FROM "{kernels}"').fetchone()
+    for done, record in enumerate(database.execute(f'SELECT {selection} FROM "{kernels}" ORDER BY start, rowid')):
+        if notes.progress is not None and done % _TOLD_ROWS == 0:
+            notes.progress(done / rows)
         row = dict(zip(picked, record, strict=True))
         launch = _launch(row, strings, gpus, source, notes, stated)
         if launch is not None:
@@ -81,6 +84,10 @@ def _launches(path: Path, database: sqlite3.Connection, notes: Notes, stated: St
             yield launch
     if not count:
         raise MeasureError(f"{path}: table {kernels} is there and holds no whole kernel record; {_LIKELY}")
+
+
+# Rows between two words on how far the reading is.
+_TOLD_ROWS = 4096
 
 
 def _launch(

@@ -8,13 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from simfa.errors import MeasureError
 from simfa.measure import kernel_names
-from simfa.measure.csv_lines import rows, split
+from simfa.measure.csv_lines import TailSplitter, rows, split
 from simfa.measure.extents import extent, integer, sizes
 from simfa.measure.launch import Launch, Source, Stated, make_launch
 from simfa.measure.opening import Notes, lines
-from simfa.measure.quantity import CellError, Reading, StopError, parse_number, plain, scaled
+from simfa.measure.quantity import CellError, Number, Reading, StopError, parse_number, plain, printed, scaled
 from simfa.measure.unit_spellings import TIME, UNITS
 
 _ROW_START = re.compile(r'\s*"?[\d.,]+"?\s*,', re.ASCII)
@@ -33,6 +35,7 @@ _REASONS = (
     ("start_ns", "a summary has no start times"),
     ("kernel_demangled", "the export has mangled names only"),
 )
+_EXACT: dict[str, tuple[Number, Number]] = {}
 _COUNTERS = "a trace has no counters; use ncu"
 
 
@@ -92,27 +95,34 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
     Raises `MeasureError` for output without a kernel table or with an empty one, ambiguous numbers, unknown units.
     """
     table: Columns | None = None
+    known = _Alike(())
     spans: list[tuple[int, int | None]] | None = None
     previous = ""
     skipped = ""
     traces: list[Launch] = []
     summaries: list[Launch] = []
     forms: set[str] = set()
-    for row in rows(lines(path, notes), _ROW_START):
+    # A trace starts with its times and the correlation id; from row to row little else changes.
+    for row in rows(lines(path, notes), _ROW_START, TailSplitter(3)):
         text = row.text
         if table is not None and (text.strip() if spans else _ROW_START.match(text)):
             fields = [text[start:end].strip() for start, end in spans] if spans else row.fields
             found = traces if table.trace else summaries
-            launch = _row(_Place(path, row.number, len(found)), fields, row.cut, table, notes, stated)
+            launch = None if row.cut or fields is None else known.launch(fields, row.number)
+            if launch is None:
+                launch = _row(_Place(path, row.number, len(found)), fields, row.cut, table, notes, stated)
+                known.remember(fields, launch)
             if launch is not None:
                 found.append(launch)
         elif spans:
             table = spans = None
         elif (csv := header_of(text)) is not None and not row.cut:
             table = csv
+            known = _Alike.of(table)
             forms.add("csv")
         elif (console := console_header(previous, text)) is not None:
             table, spans = console, _spans(text)
+            known = _Alike.of(table)
             forms.add("text")
         else:
             if "SKIPPED" in text or "does not contain" in text:
@@ -134,6 +144,64 @@ def read(path: Path, notes: Notes, stated: Stated) -> Iterator[Launch]:
 def _is_header(text: str) -> bool:
     """Return whether `text` is the CSV header of some other table: many columns and no figure."""
     return text.count(",") >= 4 and not any(letter.isdigit() for letter in text)
+
+
+class _Alike:
+    """Launches of one trace table that differ in their times and correlation id only: all else is read once.
+
+    Without columns, as for a summary, it knows no launch.
+    """
+
+    _KEPT = 4096
+
+    def __init__(self, own: tuple[tuple[int, int], ...]) -> None:
+        """Take position and exponent over ns of start and duration, and the position of the id (exponent unused)."""
+        self._own = own
+        self._seen: dict[tuple[str, ...], Launch] = {}
+
+    @classmethod
+    def of(cls, table: Columns) -> "_Alike":
+        """Return the memory for a table."""
+        units = [UNITS.get(table.units.get(name, "")) for name in ("Start", "Duration")]
+        at = dict(table.used)
+        if not table.trace or "CorrId" not in at or any(unit is None or unit.dimension != TIME for unit in units):
+            return cls(())
+        exponents = [unit.exponent for unit in units if unit is not None]
+        return cls(((at["Start"], exponents[0]), (at["Duration"], exponents[1]), (at["CorrId"], 0)))
+
+    def _key(self, fields: list[str]) -> tuple[str, ...]:
+        rest = fields.copy()
+        for position, _ in self._own:
+            rest[position] = ""
+        return tuple(rest)
+
+    def remember(self, fields: list[str] | None, launch: Launch | None) -> None:
+        """Keep a launch for the rows that are like it."""
+        if self._own and fields is not None and launch is not None:
+            self._seen = self._seen if len(self._seen) < self._KEPT else {}
+            self._seen[self._key(fields)] = launch
+
+    def launch(self, fields: list[str], line: int) -> Launch | None:
+        """Return the launch of a row like one before it, `None` where the row must be read in full."""
+        if not self._seen or len(fields) <= max(position for position, _ in self._own):
+            return None
+        like = self._seen.get(self._key(fields))
+        if like is None:
+            return None
+        (start_at, start_exponent), (duration_at, duration_exponent), (id_at, _) = self._own
+        start = printed(fields[start_at].strip(), start_exponent)
+        duration = printed(fields[duration_at].strip(), duration_exponent)
+        launch_id = fields[id_at].strip()
+        if start is None or duration is None or not launch_id:
+            return None
+        return msgspec.structs.replace(
+            like,
+            launch_id=launch_id,
+            start_ns=start[0],
+            duration_ns=duration[0],
+            quantisation=_rounded(*duration[1:]),
+            source_row=line,
+        )
 
 
 class _Place(NamedTuple):
@@ -192,10 +260,13 @@ def _time(text: str, title: str, unit: str) -> Reading:
 
 
 def _duration(reading: Reading, counter: str) -> dict[str, object]:
-    values: dict[str, object] = {"duration_ns": plain(reading.value), "counters": _counters(counter)}
-    if reading.low != reading.high:
-        values["quantisation"] = {"duration_ns": (plain(reading.low), plain(reading.high))}
-    return values
+    low, value, high = (plain(number) for number in (reading.low, reading.value, reading.high))
+    return {"duration_ns": value, "counters": _counters(counter), "quantisation": _rounded(low, high)}
+
+
+def _rounded(low: Number, high: Number) -> dict[str, tuple[Number, Number]]:
+    """Return the interval of a rounded duration by its column, nothing for an exact one."""
+    return _EXACT if low == high else {"duration_ns": (low, high)}
 
 
 @lru_cache(maxsize=16)

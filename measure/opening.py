@@ -6,9 +6,9 @@ import io
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from simfa.errors import MeasureError
 
@@ -17,6 +17,8 @@ HEAD_BYTES = 4096
 # No text export has longer lines; a raw page with every counter and its instances stays under 2 MiB.
 _LINE_LIMIT = 1 << 24
 _LISTED_DROPS = 10
+# Lines between two words on how far the reading is.
+_TOLD_LINES = 4096
 
 
 class Line(NamedTuple):
@@ -30,13 +32,19 @@ class Line(NamedTuple):
 class Notes:
     """What a reader has to say besides the launches: warnings, dropped rows, lines outside the table."""
 
-    def __init__(self, name: str) -> None:
-        """Start empty for the file called `name`."""
+    def __init__(self, name: str, progress: Callable[[float], None] | None = None) -> None:
+        """Start empty for the file called `name`; `progress` is told the share of it that is read, now and then."""
         self.name = name
+        self.progress = progress
         self.skipped_lines = 0
         self._warnings: dict[str, int] = {}
         self._drops: list[str] = []
         self._dropped = 0
+
+    def follow(self, handle: BinaryIO, size: int) -> None:
+        """Tell how far into a file of `size` bytes the reading of `handle`, or of what it unpacks, has come."""
+        if self.progress is not None and size:
+            self.progress(getattr(handle, "fileobj", handle).tell() / size)
 
     def warn(self, text: str) -> None:
         """Remember a warning; the same text twice is one warning with a count."""
@@ -148,6 +156,7 @@ def lines(path: Path, notes: Notes | None = None) -> Iterator[Line]:
     encoding = encoding_of(head_of(path))
     if encoding is None:
         raise MeasureError(f"{path}: holds binary data that is no known export")
+    size = path.stat().st_size
     with reading(path) as handle, io.TextIOWrapper(handle, encoding=encoding, errors="replace", newline=None) as text:
         number = 0
         while True:
@@ -160,6 +169,8 @@ def lines(path: Path, notes: Notes | None = None) -> Iterator[Line]:
             if not line:
                 return
             number += 1
+            if notes is not None and number % _TOLD_LINES == 0:
+                notes.follow(handle, size)
             whole = line.endswith("\n")
             if not whole and len(line) >= _LINE_LIMIT:
                 raise MeasureError(f"{path}:{number}: a line of over {_LINE_LIMIT} characters; this is no text export")

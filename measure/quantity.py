@@ -105,6 +105,33 @@ def parse_number(text: str) -> tuple[Decimal, Decimal]:
     return number, last_digit(number)
 
 
+def printed(text: str, exponent: int) -> tuple[Number, Number, Number] | None:
+    """Return a plain decimal times ten to `exponent`, and the interval it may have been rounded from.
+
+    The same figures as `plain` of what `scaled` makes of `parse_number`, by integers alone; `None` for text that those
+    must judge (grouped, signed, with an exponent, no number).
+    """
+    whole, dot, fraction = text.partition(".")
+    digits = whole + fraction
+    if not (whole and digits.isdecimal() and digits.isascii() and len(digits) < 19 and bool(dot) == bool(fraction)):
+        return None
+    number, shift = int(digits), exponent - len(fraction)
+    if shift > 0:
+        step = 10**shift
+        value = number * step
+        return value, max(value - step // 2, 0), value + step // 2
+    if not dot and shift == 0:
+        return number, number, number
+    steps = 2 * 10**-shift
+    return _ratio(2 * number, steps), _ratio(max(2 * number - 1, 0), steps), _ratio(2 * number + 1, steps)
+
+
+def _ratio(numerator: int, denominator: int) -> Number:
+    """Return a quotient as `plain` does; Python rounds the quotient of two integers correctly."""
+    whole, rest = divmod(numerator, denominator)
+    return numerator / denominator if rest else whole
+
+
 def last_digit(number: Decimal) -> Decimal:
     """Return one unit of the last digit of `number`; raises `CellError` where no counter can be so large."""
     exponent = number.as_tuple().exponent

@@ -2,7 +2,8 @@
 
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import pandas
 
 _READERS = {name: f"simfa.measure.{name.replace('-', '_')}" for name in FORMATS}
+
+
+Progress = Callable[[Path, float], None]
 
 
 class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +50,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
     warnings: tuple[str, ...]
 
-    def frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> "pandas.DataFrame":
         """Return the launches as a DataFrame with nullable columns: one row a launch, missing as `<NA>`, never 0."""
         from simfa.measure.frame import frame
 
@@ -56,12 +60,12 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
 class _Input:
     """One file while its launches stream by."""
 
-    def __init__(self, path: Path, form: str | None) -> None:
+    def __init__(self, path: Path, form: str | None, progress: Progress | None) -> None:
         check_file(path)
         self.path = path
-        self.notes = Notes(path.name)
+        self.notes = Notes(path.name, None if progress is None else partial(progress, path))
         self.name = form or detect(path)
-        self.seen: dict[str, set[str | None]] = {key: set() for key in ("format", "tool", "tool_version", "gpu")}
+        self.seen: set[tuple[str, str, str | None, str | None]] = set()
         self.count = 0
 
     def launches(self, stated: Stated) -> Iterator[Launch]:
@@ -69,8 +73,7 @@ class _Input:
         try:
             for launch in read(self.path, self.notes, stated):
                 self.count += 1
-                for key, values in self.seen.items():
-                    values.add(getattr(launch, key))
+                self.seen.add((launch.format, launch.tool, launch.tool_version, launch.gpu))
                 yield launch
         except MeasureError as error:
             if self.count or not self.notes.drops():
@@ -78,13 +81,13 @@ class _Input:
             raise MeasureError(f"{error} ({self.notes.drops()})") from error
 
     def facts(self) -> SourceFacts:
-        one = {key: _common(values) for key, values in self.seen.items()}
+        form, tool, version, gpu = (_common({facts[column] for facts in self.seen}) for column in range(4))
         return SourceFacts(
             file=self.path.name,
-            format=one["format"] or self.name,
-            tool=one["tool"] or "",
-            tool_version=one["tool_version"],
-            gpu=one["gpu"],
+            format=form or self.name,
+            tool=tool or "",
+            tool_version=version,
+            gpu=gpu,
             launches=self.count,
             skipped_lines=self.notes.skipped_lines,
         )
@@ -95,13 +98,14 @@ def read(
     format: str | None = None,
     choice: Choice | None = None,
     stated: Stated | None = None,
+    progress: Progress | None = None,
 ) -> Measurements:
     """Return the launches of profiler exports: Nsight Compute, Nsight Systems, PyTorch, benchmark_attn.py, nvbench.
 
     `format` is one of `detect.FORMATS` and overrides detection by content; `choice` picks kernels (`selection.Choice`);
     `stated` fills in the GPU and the clock and cache control where an export is silent. Times are ns, traffic is bytes,
-    missing is `None` with a reason. Raises `MeasureError` with one message for anything that cannot be read as it
-    stands.
+    missing is `None` with a reason. `progress` is called now and then with a file and the share of it that is read.
+    Raises `MeasureError` with one message for anything that cannot be read as it stands.
     """
     if not paths:
         raise MeasureError("no file to read")
@@ -110,7 +114,7 @@ def read(
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise MeasureError("the same file was given twice; its launches would count double")
     choice = choice or Choice()
-    inputs = [_Input(Path(path), format) for path in paths]
+    inputs = [_Input(Path(path), format, progress) for path in paths]
     chosen, candidates = choose({str(one.path): one.launches(stated or Stated()) for one in inputs}, choice)
     sources = tuple(one.facts() for one in inputs)
     warnings = [warning for one in inputs for warning in one.notes.warnings()]

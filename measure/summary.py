@@ -11,7 +11,7 @@ from simfa.measure.accuracy import Comparison, summarize
 from simfa.measure.cases import CaseSet, MeasuredCase
 from simfa.measure.interval import METHOD, error_intervals
 from simfa.measure.results import SimulatedRun, simulated_traffic
-from simfa.measure.summary_text import interval_lines, percent, traffic_lines
+from simfa.measure.summary_text import interval_lines, percent, rounding_lines, traffic_lines
 from simfa.measure.traffic import ModelTraffic, compare_traffic
 from simfa.summary import (
     Accuracy,
@@ -35,6 +35,7 @@ class _Times(NamedTuple):
     repeats_us: tuple[float, ...]
     compared: str
     conversion: str
+    rounding_us: tuple[float, float] | None
 
 
 def _times(case: MeasuredCase, run: SimulatedRun) -> _Times:
@@ -42,7 +43,7 @@ def _times(case: MeasuredCase, run: SimulatedRun) -> _Times:
     clock = case.sm_clock_hz
     if clock is None or case.cycles is None or round(clock) == round(run.sm_clock_hz):
         compared = "cycles" if case.note else "latency"
-        return _Times(case.latency_us, run.latency_us, case.repeats_us, compared, case.note)
+        return _Times(case.latency_us, run.latency_us, case.repeats_us, compared, case.note, case.rounding_us)
     measured = case.cycles / clock * 1e6
     conversion = (
         f"measured {case.cycles:.0f} cycles at {clock / 1e6:.0f} MHz, simulated {run.cycles} at "
@@ -51,7 +52,7 @@ def _times(case: MeasuredCase, run: SimulatedRun) -> _Times:
     )
     repeats = tuple(value * measured / case.latency_us for value in case.repeats_us)
     conversion = f"{case.note}; {conversion}" if case.note else conversion
-    return _Times(measured, run.cycles / clock * 1e6, repeats, "cycles", conversion)
+    return _Times(measured, run.cycles / clock * 1e6, repeats, "cycles", conversion, None)
 
 
 def set_result(
@@ -81,14 +82,7 @@ def set_result(
             sm_clock_mhz=run.sm_clock_hz / 1e6,
             clock_stated=case.sm_clock_hz is not None,
             launches=case.launches,
-            dtype=case.shape.dtype,
-            batch=case.shape.batch,
-            seqlen_q=case.shape.seqlen_q,
-            seqlen_kv=case.shape.seqlen_kv,
-            heads_q=case.shape.heads_q,
-            heads_kv=case.shape.heads_kv,
-            head_dim=case.shape.head_dim,
-            causal=case.shape.causal,
+            **msgspec.structs.asdict(case.shape),
             measured_us=found.measured_us,
             simulated_us=found.simulated_us,
             error=comparison.error,
@@ -99,6 +93,7 @@ def set_result(
             error_interval=interval,
             compared=found.compared,
             conversion=found.conversion,
+            measured_interval=None if found.rounding_us is None else Interval(*found.rounding_us),
         )
         for (case, run), found, comparison, interval in zip(pairs, times, comparisons, intervals, strict=True)
     ]
@@ -169,7 +164,7 @@ def traffic_csv(summary: Summary) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["set", *TrafficComparison.__struct_fields__])
     for entry in summary.sets:
-        writer.writerows([entry.name, *msgspec.structs.astuple(found)] for found in entry.traffic)
+        writer.writerows([entry.name, *map(_plain, msgspec.structs.astuple(found))] for found in entry.traffic)
     return buffer.getvalue()
 
 
@@ -194,6 +189,7 @@ def to_text(result: SetResult) -> str:
         lines.append("* clock not stated by the source: simulated at the preset's nominal clock")
     lines += [f"{case.id}: {case.conversion}" for case in result.cases if case.conversion]
     lines += ["", accuracy_line(result.accuracy)]
+    lines += rounding_lines(result)
     lines += interval_lines(result)
     lines += excluded_lines(result.excluded)
     lines += traffic_lines(result.traffic)

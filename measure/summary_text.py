@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from simfa.summary import SetResult, TrafficComparison
+from simfa.summary import SetResult, TrafficComparison, traffic_gaps
 from simfa.tables import text_table
 
 
@@ -27,6 +27,22 @@ def interval_lines(result: SetResult) -> list[str]:
     return lines
 
 
+def rounding_lines(result: SetResult) -> list[str]:
+    """Return one line for the cases whose measured time the export rounded: how far that moves their errors at most."""
+    parts = {
+        case.id: max(abs(case.simulated_us / end - 1 - case.error) for end in case.measured_interval if end)
+        for case in result.cases
+        if case.measured_interval is not None
+    }
+    if not parts:
+        return []
+    worst = max(parts, key=lambda name: parts[name])
+    return [
+        f"the export rounded {len(parts)} of {len(result.cases)} measured times, which leaves up to "
+        f"{parts[worst]:.2%} of error open ({worst})"
+    ]
+
+
 def traffic_lines(traffic: Sequence[TrafficComparison]) -> list[str]:
     """Return traffic that is compared as a table, and what is not compared as one line for each reason."""
     rows = [
@@ -43,13 +59,10 @@ def traffic_lines(traffic: Sequence[TrafficComparison]) -> list[str]:
     ]
     headers = ("case", "traffic", "model", "measured MB", "modelled MB", "error")
     lines = ["", text_table(headers, rows, right=(3, 4, 5))] if rows else []
-    reasons: dict[tuple[str, str, str], list[str]] = {}
-    for entry in traffic:
-        if entry.error is None:
-            reasons.setdefault((entry.quantity, entry.model, entry.not_compared), []).append(entry.id)
     lines += [
-        f"{quantity} not compared with {model}: {reason} ({len(ids)} case{'s' if len(ids) > 1 else ''})"
-        for (quantity, model, reason), ids in reasons.items()
+        f"{', '.join(gap.quantities)} not compared with {' and '.join(gap.models)}: {gap.reason} "
+        f"({len(gap.ids)} case{'s' if len(gap.ids) > 1 else ''})"
+        for gap in traffic_gaps(traffic)
     ]
     return lines
 

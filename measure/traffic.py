@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from simfa.summary import TrafficComparison
+from simfa.summary import Interval, TrafficComparison
 
 TRAFFIC = ("l2_bytes", "dram_read_bytes", "dram_write_bytes", "dram_total_bytes")
 LTS_ALL = (
@@ -13,7 +13,10 @@ LTS_ALL = (
 
 
 class MeasuredTraffic(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes of one case, medians over its launches; what is `None` has its reason in `missing`."""
+    """Bytes of one case, medians over its launches; what is `None` has its reason in `missing`.
+
+    `rounding` holds, by column, the interval that the median lies in where the export rounded.
+    """
 
     l2_bytes: float | None
     l2_definition: str
@@ -22,6 +25,7 @@ class MeasuredTraffic(msgspec.Struct, frozen=True, kw_only=True):
     dram_total_bytes: float | None
     cache_control: str
     missing: dict[str, str]
+    rounding: dict[str, tuple[float, float]] = {}
 
 
 class ModelTraffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +81,9 @@ def _compare(case_id: str, column: str, measured: MeasuredTraffic, model: ModelT
         modelled_bytes=modelled,
         error=None if modelled is None or not value else modelled / value - 1,
         not_compared=reason,
+        measured_interval=None
+        if value is None or column not in measured.rounding
+        else Interval(*measured.rounding[column]),
     )
 
 

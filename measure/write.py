@@ -1,8 +1,9 @@
 """Measurements as JSON, CSV or Parquet: streamed, the same bytes for the same input."""
 
-import csv
 import importlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import msgspec
 
 from simfa.errors import MeasureError
 from simfa.files import atomic_write
-from simfa.measure.frame import INTEGERS, NUMBERS, flat
-from simfa.measure.launch import COLUMNS
+from simfa.measure.frame import INTEGERS, NUMBERS, columns, flat
 from simfa.measure.reader import Measurements
 
 SUFFIXES = (".csv", ".parquet")
 _BATCH = 10_000
+_SPECIAL = re.compile(r'[",\r\n]')
 
 
 def json_parts(found: Measurements) -> Iterator[bytes]:
@@ -42,9 +43,20 @@ def write(path: Path, found: Measurements) -> None:
         _write_parquet(path, found)
         return
     with atomic_write(path) as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(flat(found.launches))
+        names = columns(found.launches)
+        handle.write(",".join(names) + "\n")
+        handle.writelines(csv_line(row) for row in flat(found.launches, len(names)))
+
+
+def csv_line(row: Iterable[object]) -> str:
+    """Return a row as the `csv` module writes it; most of a launch's text stands in the launches before it too."""
+    cells = ["" if cell is None else _quoted(cell) if cell.__class__ is str else repr(cell) for cell in row]
+    return ",".join(cells) + "\n"
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
 def _write_parquet(path: Path, found: Measurements) -> None:
@@ -55,15 +67,16 @@ def _write_parquet(path: Path, found: Measurements) -> None:
         raise MeasureError(
             f"{path}: writing Parquet needs pyarrow: pip install 'simfa[parquet]', or write .csv"
         ) from error
-    schema = arrow.schema([(column, _arrow_type(arrow, column)) for column in COLUMNS])
+    names = columns(found.launches)
+    schema = arrow.schema([(column, _arrow_type(arrow, column)) for column in names])
     with atomic_write(path, "wb") as handle, parquet.ParquetWriter(handle, schema) as writer:
         for start in range(0, len(found.launches), _BATCH):
-            rows = list(flat(found.launches[start : start + _BATCH]))
-            columns = [
+            rows = list(flat(found.launches[start : start + _BATCH], len(names)))
+            arrays = [
                 arrow.array(values, type=_arrow_type(arrow, name))
-                for name, values in zip(COLUMNS, zip(*rows, strict=True), strict=True)
+                for name, values in zip(names, zip(*rows, strict=True), strict=True)
             ]
-            writer.write_table(arrow.Table.from_arrays(columns, schema=schema))
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
 
 def _arrow_type(arrow: Any, column: str) -> Any:

@@ -107,6 +107,26 @@ def causes(stats: RunStats) -> dict[str, list[Cause]]:
     return result
 
 
+def edges_sentence(found: dict[str, list[Cause]]) -> str:
+    """Return how long SMs have nothing to run at the kernel's edges, where that takes a tenth of the cycles or more."""
+    share = sum(cause.share for cause in found.get(TENSOR_PIPE, []) if cause.reason in ("launch", "tail"))
+    if share < 0.1:
+        return ""
+    return f"For {share:.1%} of the cycles its SM has no CTA yet, or no CTA any more: launch and tail of the kernel."
+
+
+def chip_wide(found: dict[str, list[Cause]], stats: RunStats) -> list[Cause]:
+    """Return the shares of all warpgroups of the chip together: each role counts by its cycles."""
+    cycles = {role: sum(reasons.values()) for role, reasons in stats.stall_cycles.items() if role != TENSOR_PIPE}
+    total = sum(cycles.values()) or 1
+    shares: dict[str, float] = {}
+    for role in cycles:
+        for cause in found[role]:
+            shares[cause.reason] = shares.get(cause.reason, 0.0) + cause.share * cycles[role] / total
+    result = [Cause("all warpgroups", reason, share) for reason, share in shares.items()]
+    return sorted(result, key=lambda cause: (-cause.share, cause.reason))
+
+
 def findings(stats: RunStats, count: int = 3) -> list[Finding]:
     """Return the `count` largest causes: of the tensor pipe not computing, or, without one, of the roles' waits.
 
@@ -129,8 +149,3 @@ def findings(stats: RunStats, count: int = 3) -> list[Finding]:
         named = [cause for cause in met if cause.share >= largest / 10]
         result.append(Finding(reason, tuple(sorted(named, key=lambda cause: (-cause.share, cause.role)))))
     return sorted(result, key=lambda finding: (-finding.causes[0].share, finding.reason))[:count]
-
-
-def group_shares(reasons: list[Cause]) -> dict[str, float]:
-    """Return the share of each group in a role's cycles, in drawing order."""
-    return {group: sum(cause.share for cause in reasons if cause.group == group) for group in GROUPS}

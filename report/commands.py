@@ -1,11 +1,17 @@
 """Commands of the report stage: `simfa explain`, `simfa timeline`, `simfa report`."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from simfa.errors import ReportError
 from simfa.files import atomic_write, write_manifest
+
+if TYPE_CHECKING:
+    from simfa.report.html import Pipeline
 
 
 @click.command()
@@ -79,58 +85,91 @@ def timeline(path: str, kind: str | None, sm: int | None, window: tuple[int, int
 
 @click.command()
 @click.option(
-    "--summary", type=click.Path(exists=True, dir_okay=False), required=True, help="summary.json of validate."
+    "--summary",
+    "summary_paths",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    help="summary.json of validate (repeatable).",
 )
 @click.option("--run", "run_paths", multiple=True, type=click.Path(exists=True), help="Explain this run (repeatable).")
 @click.option("--timeline", "timeline_path", type=click.Path(exists=True), help="Draw this timeline.npz.")
-@click.option("--figures", "figures_path", type=click.Path(exists=True, file_okay=False), help="Show `simfa figures`.")
+@click.option(
+    "--figures",
+    "figures_paths",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="Show this folder of figures (repeatable), as figures, ablate and sensitivity write them.",
+)
 @click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for the report.")
 def report(
-    summary: str, run_paths: tuple[str, ...], timeline_path: str | None, figures_path: str | None, output: str
+    summary_paths: tuple[str, ...],
+    run_paths: tuple[str, ...],
+    timeline_path: str | None,
+    figures_paths: tuple[str, ...],
+    output: str,
 ) -> None:
-    """Write report.html, one self-contained file, and gantt.png if a timeline is given."""
-    from simfa.figure_files import index_path
-    from simfa.report.embedded import read_figures
-    from simfa.report.gantt import default_window, gantt_png
-    from simfa.report.html import render
-    from simfa.report.inputs import read_run, read_summary
-    from simfa.report.timeline import read_timeline
+    """Write report.html, one self-contained file, and gantt.png if a timeline is given.
 
-    comparison = read_summary(summary)
-    runs = [read_run(path) for path in run_paths]
-    png, caption = None, ""
+    A timeline's own run, the stats.json beside it, is explained too.
+    """
+    from simfa.figure_files import index_path
+    from simfa.report.embedded import read_sections
+    from simfa.report.html import render
+    from simfa.report.inputs import read_run, read_summaries
+
+    comparison = read_summaries(summary_paths)
+    stats_paths = [_stats_file(path) for path in run_paths]
+    pipeline = None
     if timeline_path is not None:
-        slices = read_timeline(timeline_path)
-        begin, end = default_window(slices, 0)
-        png = gantt_png(slices, 0, (begin, end))
-        caption = f"{_shape_beside(Path(timeline_path))}SM 0, cycles {begin:,} to {end:,}"
-    figures = [] if figures_path is None else read_figures(figures_path)
-    page = render(comparison, runs, png, caption, figures)
+        beside = _timeline_file(timeline_path).with_name("stats.json")
+        if beside.is_file() and beside.resolve() not in [path.resolve() for path in stats_paths]:
+            stats_paths.append(beside)
+        pipeline = _pipeline(_timeline_file(timeline_path), beside)
+    runs = [read_run(path) for path in stats_paths]
+    page = render(comparison, runs, pipeline, read_sections(figures_paths))
     folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ReportError(f"{folder}: cannot be made: {error.strerror}") from error
-    if png is not None:
+    if pipeline is not None:
         with atomic_write(folder / "gantt.png", "wb") as handle:
-            handle.write(png)
+            handle.write(pipeline.png)
     with atomic_write(folder / "report.html") as handle:
         handle.write(page)
-    inputs: dict[str, str | Path] = {"summary": summary}
-    inputs |= {f"run {run.name}": _stats_file(path) for run, path in zip(runs, run_paths, strict=True)}
-    if figures_path is not None:
-        inputs["figures"] = index_path(figures_path)
+    inputs: dict[str, str | Path] = {}
+    inputs |= {f"summary {number}": path for number, path in enumerate(summary_paths)}
+    inputs |= {f"run {run.name}": path for run, path in zip(runs, stats_paths, strict=True)}
+    inputs |= {f"figures {number}": index_path(path) for number, path in enumerate(figures_paths)}
+    if timeline_path is not None:
+        inputs["timeline"] = _timeline_file(timeline_path)
     write_manifest(folder / "report.html", "report", inputs)
     click.echo(f"{folder / 'report.html'}", err=True)
 
 
-def _shape_beside(timeline_path: Path) -> str:
-    """Return the shape of the run that a timeline lies beside, ready to stand in a caption."""
+def _pipeline(file: Path, stats: Path) -> Pipeline:
+    """Return the chart of a timeline, with the shape of its run where that lies beside it."""
+    from simfa.report.gantt import default_window, gantt_png
+    from simfa.report.gantt_view import gantt_view
+    from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
+    from simfa.report.timeline import read_timeline
 
-    stats = timeline_path.with_name("stats.json")
-    shape = read_run(stats).stats.shape if stats.is_file() else None
-    return "" if shape is None else f"{shape.describe()}, "
+    slices = read_timeline(file)
+    begin, end = default_window(slices, 0)
+    run = read_run(stats) if stats.is_file() else None
+    shape = f"{run.stats.shape.describe()} on {run.stats.manifest.gpu_preset}: " if run and run.stats.shape else ""
+    view = gantt_view(slices)
+    first, last = view["shown"]
+    cut = "" if view["complete"] else f" Of the slices, those of cycles {first:,} to {last:,} are in this page."
+    caption = f"{shape}{', '.join(view['places'])} over {view['end'] - view['begin']:,} cycles.{cut}"
+    return Pipeline(view, gantt_png(slices, 0, (begin, end)), caption)
+
+
+def _timeline_file(path: str) -> Path:
+    """Return the `timeline.npz` of a run given as folder or file."""
+    return Path(path) / "timeline.npz" if Path(path).is_dir() else Path(path)
 
 
 def _stats_file(path: str) -> Path:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -10,7 +11,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from simfa.errors import ReportError
-from simfa.figure_files import FigureFile, FigureIndex, index_path
+from simfa.figure_files import FigureFile, FigureIndex, FigureTable, Section, index_path
 
 # All figures together leave room for the rest in a page of 3 MB; base64 makes 4 bytes of 3.
 MAX_FIGURE_BYTES = 1_500_000
@@ -27,11 +28,43 @@ class Figure(NamedTuple):
     svg_base64: str
 
 
-def read_figures(folder: str | Path) -> list[Figure]:
-    """Return the figures of a folder that `simfa figures` wrote.
+class FigureSection(NamedTuple):
+    """The figures and tables of one part of the report."""
 
-    Raises `ReportError` for a missing or foreign index, a file that is not the one the index names, and an SVG that
-    could load or run anything.
+    anchor: str
+    title: str
+    text: str
+    figures: list[Figure]
+    tables: list[FigureTable]
+
+
+# The parts in the order of showing: their titles, and what stands above them unless the folder brings its own words.
+_SECTIONS: dict[Section, tuple[str, str]] = {
+    "ablation": ("Ablations", "Each mechanism left out alone, and the counter that shows why it matters."),
+    "sensitivity": ("Sensitivity", "How far the latency moves when one value of the preset moves."),
+    "analytical": (
+        "The analytical model",
+        "Closed forms of traffic and latency bounds, no simulation; `simfa figures` draws them.",
+    ),
+}
+
+
+def read_sections(folders: Sequence[str | Path]) -> list[FigureSection]:
+    """Return the parts that folders of figures fill, in the order of the report; raises as `read_folder`."""
+    found: dict[str, FigureSection] = {}
+    for folder in folders:
+        index, figures = read_folder(folder)
+        title, text = _SECTIONS[index.section]
+        old = found.get(index.section, FigureSection(index.section, title, index.text or text, [], []))
+        found[index.section] = old._replace(figures=old.figures + figures, tables=old.tables + index.tables)
+    return [found[name] for name in _SECTIONS if name in found]
+
+
+def read_folder(folder: str | Path) -> tuple[FigureIndex, list[Figure]]:
+    """Return the index and the figures of a folder that `simfa figures` or an ablation wrote.
+
+    Raises `ReportError` for a missing or foreign index, a file that is not the one the index names, a table with a row
+    of another width than its head, and an SVG that could load or run anything.
     """
     path = index_path(folder)
     try:
@@ -44,10 +77,18 @@ def read_figures(folder: str | Path) -> list[Figure]:
     total = sum(map(len, contents))
     if total > MAX_FIGURE_BYTES:
         raise ReportError(f"{path}: figures of {total} bytes; expected at most {MAX_FIGURE_BYTES}")
-    return [
+    for table in index.tables:
+        if any(len(row) != len(table.headers) for row in table.rows):
+            raise ReportError(f"{path}: table {table.title!r}: expected {len(table.headers)} cells in every row")
+    return index, [
         Figure(entry.title, entry.caption, base64.b64encode(content).decode("ascii"))
         for entry, content in zip(index.figures, contents, strict=True)
     ]
+
+
+def read_figures(folder: str | Path) -> list[Figure]:
+    """Return the figures of a folder; raises as `read_folder`."""
+    return read_folder(folder)[1]
 
 
 def _checked(folder: Path, entry: FigureFile) -> bytes:

@@ -1,31 +1,46 @@
-"""The report as one HTML file without any reference to the network: inline style, SVG, and images as data."""
+"""The report as one HTML file without any reference to the network: inline style, script, SVG, and images as data."""
 
 import base64
+import json
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+import msgspec
+
 from simfa import __version__
 from simfa.errors import HardwareError, ReportError
 from simfa.hardware import Preset, load_preset, unit_of, value_at
-from simfa.report.attribution import GROUPS, causes, findings
-from simfa.report.embedded import Figure
-from simfa.report.figures import latency_chart, stacked_bar
+from simfa.report.attribution import GROUPS, REASONS, TENSOR_PIPE, causes, chip_wide, edges_sentence, findings
+from simfa.report.embedded import FigureSection
+from simfa.report.figures import latency_chart, stall_stack, trend_chart
 from simfa.report.inputs import Run
-from simfa.report.palette import GROUP_COLOURS
-from simfa.summary import Summary
+from simfa.report.palette import GROUP_COLOURS, reason_colour
+from simfa.report.traffic_view import memory_path, traffic_rows
+from simfa.summary import CaseResult, Summary, traffic_gaps
 
 FLAGGED = ("calibrated", "assumed")
+_SCRIPTS = ("page.js", "gantt_data.js", "gantt.js", "gantt_draw.js", "gantt_start.js")
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """The Gantt chart of one recording: the data of the page's chart, the picture for pages without scripts."""
+
+    view: dict[str, Any]
+    png: bytes
+    caption: str
 
 
 def render(
     summary: Summary,
     runs: Sequence[Run],
-    gantt_png: bytes | None,
-    gantt_caption: str = "",
-    figures: Sequence[Figure] = (),
+    pipeline: Pipeline | None = None,
+    sections: Sequence[FigureSection] = (),
 ) -> str:
-    """Return the report; raises `ReportError` when Jinja2 is missing."""
+    """Return the report; the summary speaks of the longest run.
+
+    Raises `ReportError` when Jinja2 is missing.
+    """
     try:
         import jinja2
     except ImportError as error:
@@ -38,32 +53,84 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters["percent"] = lambda fraction: f"{fraction:+.2%}"
-    return environment.get_template("report.html.j2").render(
-        context(summary, runs, gantt_png, gantt_caption), figures=figures, style=_template("style.css")
-    )
+    script = "".join(_template(name) for name in _SCRIPTS[: None if pipeline else 1])
+    page = environment.get_template("report.html.j2")
+    return page.render(context(summary, runs, pipeline, sections), style=_template("style.css"), script=script).lstrip()
 
 
-def context(summary: Summary, runs: Sequence[Run], gantt_png: bytes | None, gantt_caption: str) -> dict[str, Any]:
+def context(
+    summary: Summary, runs: Sequence[Run], pipeline: Pipeline | None, sections: Sequence[FigureSection]
+) -> dict[str, Any]:
     """Return everything the template shows, as plain values."""
+    runs = sorted(runs, key=lambda run: -run.stats.cycles)
+    traffic = {
+        entry.name: {"rows": traffic_rows(entry.traffic), "gaps": traffic_gaps(entry.traffic)} for entry in summary.sets
+    }
+    has_traffic = bool(runs) or any(found["rows"] or found["gaps"] for found in traffic.values())
+    parts = [
+        ("summary", "Summary", True),
+        ("cycles", "Where the cycles went", bool(runs)),
+        ("pipeline", "Pipeline", pipeline is not None),
+        ("accuracy", "Accuracy", True),
+        ("traffic", "Traffic", has_traffic),
+        *((section.anchor, section.title, True) for section in sections),
+        ("hardware", "Hardware", True),
+        ("manifest", "Manifest", True),
+    ]
     return {
         "tool_version": __version__,
+        "sections": [(anchor, title) for anchor, title, shown in parts if shown],
         "summary": summary,
-        "charts": {entry.name: latency_chart(entry.cases) for entry in summary.sets if entry.cases},
-        "runs": [
-            {
-                "name": run.name,
-                "stats": run.stats,
-                "shape": run.stats.shape.describe() if run.stats.shape else "no attention shape",
-                "bars": {role: stacked_bar(found) for role, found in causes(run.stats).items()},
-                "sentences": [finding.sentence() for finding in findings(run.stats)],
-            }
-            for run in runs
-        ],
+        "charts": {entry.name: _charts(entry.cases) for entry in summary.sets if entry.cases},
+        "traffic": traffic,
+        "has_traffic": has_traffic,
+        "runs": [_run_view(run) for run in runs],
         "legend": [(group, GROUP_COLOURS[group]) for group in GROUPS],
         "presets": [_preset_table(name) for name in preset_names_in(summary, runs)],
-        "gantt": base64.b64encode(gantt_png).decode("ascii") if gantt_png else None,
-        "gantt_caption": gantt_caption,
+        "gantt_json": None if pipeline is None else _script_json(pipeline.view),
+        "gantt_png": None if pipeline is None else base64.b64encode(pipeline.png).decode("ascii"),
+        "gantt_caption": "" if pipeline is None else pipeline.caption,
+        "figure_sections": sections,
         "log_sources": sorted({run.stats.manifest.log_source for run in runs} - {"none"}),
+    }
+
+
+def _charts(cases: Sequence[CaseResult]) -> dict[str, Any]:
+    """Return the charts of a set; error against length says nothing of one length."""
+    lengths = {case.seqlen_kv for case in cases}
+    return {"latency": latency_chart(cases), "trend": trend_chart(cases) if len(lengths) > 1 else None}
+
+
+def _run_view(run: Run) -> dict[str, Any]:
+    """Return a run as the page shows it: stall stacks, the largest causes in words, all shares, bytes by level."""
+    found = causes(run.stats)
+    everyone = chip_wide(found, run.stats)
+    edges = edges_sentence(found)
+    pipe = [(TENSOR_PIPE.replace("_", " "), found.pop(TENSOR_PIPE), True)] if TENSOR_PIPE in found else []
+    stacks = [*pipe, ("all warpgroups", everyone, False), *((role, own, False) for role, own in found.items())]
+    shares = {role: {cause.reason: cause.share for cause in own} for role, own, _ in stacks}
+    largest = {
+        reason: max(own.get(reason, 0.0) for own in shares.values()) for own in shares.values() for reason in own
+    }
+    return {
+        "name": run.name,
+        "stats": run.stats,
+        "shape": run.stats.shape.describe() if run.stats.shape else "no attention shape",
+        "stacks": [(role, stall_stack(own), major) for role, own, major in stacks],
+        "sentences": [*([edges] if edges else []), *(finding.sentence() for finding in findings(run.stats))],
+        "memory": memory_path(run.stats),
+        "table": {
+            "roles": list(shares),
+            "rows": [
+                {
+                    "reason": reason,
+                    "colour": reason_colour(reason),
+                    "means": REASONS[reason].means,
+                    "shares": [own.get(reason) for own in shares.values()],
+                }
+                for reason in sorted(largest, key=lambda name: (-largest[name], name))
+            ],
+        },
     }
 
 
@@ -106,6 +173,11 @@ def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _script_json(value: Any) -> str:
+    """Return a value as JSON that may stand inside a script element: nothing in it can end the element."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
 
 
 def _template(name: str) -> str:

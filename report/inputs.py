@@ -1,5 +1,6 @@
 """What the report reads: `stats.json` of a run and `summary.json` of a comparison."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,6 +43,7 @@ class RunStats(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     shape: AttentionShape | None
     manifest: RunManifest
+    partial: bool = False
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -62,6 +64,21 @@ def read_run(path: str | Path) -> Run:
 def read_summary(path: str | Path) -> Summary:
     """Return the comparison of a `summary.json`; raises `ReportError` naming the file and what is wrong with it."""
     return _decode(Path(path), Summary, "a summary.json")
+
+
+def read_summaries(paths: Sequence[str | Path]) -> Summary:
+    """Return several comparisons as one; raises `ReportError` where two of them have a set of the same name."""
+    found = [read_summary(path) for path in paths]
+    names = [entry.name for summary in found for entry in summary.sets]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ReportError(f"{', '.join(map(str, paths))}: set {twice[0]!r} stands in two of them; give each once")
+    return Summary(
+        tool_version=found[0].tool_version,
+        sets=[entry for summary in found for entry in summary.sets],
+        logs=[entry for summary in found for entry in summary.logs],
+        predictions=[entry for summary in found for entry in summary.predictions],
+    )
 
 
 def _decode(file: Path, kind: type[Document], what: str) -> Document:

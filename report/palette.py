@@ -10,6 +10,25 @@ GROUP_COLOURS: dict[str, str] = dict(
         strict=True,
     )
 )
+# Shades of their group's colour for reasons that stand beside each other in one stack.
+REASON_SHADES: dict[str, str] = {
+    "wgmma_issue": "#7fa3cc",
+    "tensor_busy": "#58ab68",
+    "wgmma_wait": "#85c490",
+    "drain": "#b9dfb5",
+    "epilogue": "#e2d687",
+    "bubble": "#efe8b8",
+    "cuda_contention": "#a5962f",
+    "wait_v": "#f4a6ae",
+    "wait_q": "#b9485c",
+    "wait_other": "#f8ccd1",
+    "acquire_q": "#c86d9b",
+    "acquire_o": "#dca3c0",
+    "acquire_other": "#edcfdf",
+    "tile_edge": "#999999",
+    "launch": "#d8d8d8",
+    "tail": "#e8e8e8",
+}
 # Slices of the tensor pipe and of the TMA engine, by the label they carry.
 LABEL_COLOURS: dict[str, str] = {
     "S": "#228833",
@@ -26,3 +45,14 @@ def slice_colour(label: str) -> str:
     if label in REASONS:
         return GROUP_COLOURS[REASONS[label].group]
     return LABEL_COLOURS.get(label, OTHER_COLOUR)
+
+
+def reason_colour(label: str) -> str:
+    """Return the colour of a label where reasons of one group must be told apart."""
+    return REASON_SHADES.get(label) or slice_colour(label)
+
+
+def is_dark(colour: str) -> bool:
+    """Return whether white text reads better on a colour than black text does (luma of ITU-R BT.601)."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 120

@@ -445,6 +445,12 @@ class Config:
     def channel_write_cost_ppm(self, arg: int, /) -> None: ...
 
     @property
+    def channel_write_queue_entries(self) -> int: ...
+
+    @channel_write_queue_entries.setter
+    def channel_write_queue_entries(self, arg: int, /) -> None: ...
+
+    @property
     def dram(self) -> DramChannel:
         """Channels with banks, or None for channels of a fixed latency and rate."""
 

@@ -152,6 +152,7 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
         "channel_line_cycles_denominator": line_cycles.denominator,
         "channel_latency_cycles": ns_to_cycles(hardware.memory.latency_ns, clock),
         "channel_write_cost_ppm": round(hardware.memory.write_cost * _PPM),
+        "channel_write_queue_entries": hardware.memory.write_queue_entries,
         "dram": preset_channel(hardware) if hardware.memory.model == "hbm3" else None,
         "launch_cycles": ns_to_cycles(hardware.grid.launch_ns, clock),
         "tile_fetch_cycles": hardware.grid.tile_fetch_cycles,

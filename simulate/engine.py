@@ -96,11 +96,15 @@ def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: in
 
 def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core.Engine, list[str], list[str]]:
     """Return an engine ready to run, and the names of its rings and accumulators."""
-    kernel, ring_names, labels = encode_kernel(trace, hardware)
     try:
+        kernel, ring_names, labels = encode_kernel(trace, hardware)
         return _core.Engine(engine_config(hardware, **options), kernel), ring_names, labels
     except ValueError as error:
         raise SimulationError(str(error)) from error
+    except OverflowError as error:
+        raise SimulationError(
+            f"a value of preset {hardware.gpu.name} is beyond what the engine holds: {error}"
+        ) from error
 
 
 def _advance(

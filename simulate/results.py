@@ -1,14 +1,18 @@
 """What a run gives back: the figures of `stats.json` and the timeline of `timeline.npz`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from simfa.frames import row_frame
 from simfa.hardware import HardwareSpec
 from simfa.simulate.timeline_rows import ROLE_NAMES
 from simfa.timeline import Timeline
 from simfa.trace import Trace
 from simfa.units import cycles_to_us
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +48,18 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return all fields but the timeline, for `stats.json`."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "timeline"}
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return a frame of one row, a column for each figure; stalls, counters and slices are not among them."""
+        return row_frame(self, ("stall_cycles", "counters", "timeline"))
+
+    def stalls_to_frame(self) -> "pandas.DataFrame":
+        """Return where cycles went: `role`, `reason`, `cycles` over all CTAs, and their `share` of the role's."""
+        import pandas
+
+        rows = [(role, reason, n) for role, reasons in self.stall_cycles.items() for reason, n in reasons.items()]
+        frame = pandas.DataFrame(rows, columns=["role", "reason", "cycles"])
+        return frame.assign(share=frame["cycles"] / frame.groupby("role")["cycles"].transform("sum"))
 
 
 def run_result(

@@ -9,9 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from simfa import __version__
 from simfa.errors import SimulationError
-from simfa.files import json_bytes, sha256_of, write_json
+from simfa.files import json_bytes, manifest, write_json
 from simfa.hardware import Preset
 from simfa.progress import Meter
 from simfa.simulate.engine import Progress
@@ -47,21 +46,18 @@ def run_stats(
     result: RunResult, preset: Preset, trace: Trace, *, command: str, inputs: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return what `stats.json` holds: the result's figures, the launch, and the manifest."""
-    manifest = {
-        "tool": "simfa",
-        "tool_version": __version__,
-        "command": command,
-        "inputs": {key: {"name": Path(path).name, "sha256": sha256_of(path)} for key, path in inputs.items()},
-        "gpu_preset": preset.name,
-        "gpu_preset_sha256": preset.spec.sha256(),
-        "log_source": trace.origin.log_source,
-        "rules": trace.origin.rules,
-        "reconstructed": trace.origin.reconstructed,
-    }
     stats = result.to_json()
     stats["shape"] = msgspec.to_builtins(trace.shape)
     stats["kernel"] = msgspec.to_builtins(trace.kernel)
-    stats["manifest"] = manifest
+    stats["manifest"] = manifest(
+        command,
+        inputs,
+        gpu_preset=preset.name,
+        gpu_preset_sha256=preset.spec.sha256(),
+        log_source=trace.origin.log_source,
+        rules=trace.origin.rules,
+        reconstructed=trace.origin.reconstructed,
+    )
     return stats
 
 

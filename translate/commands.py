@@ -26,6 +26,7 @@ import click
 )
 @click.option("--allow-disagreement", is_flag=True, help="Where warps of a warpgroup disagree, go by the majority.")
 @click.option("--allow-truncated", is_flag=True, help="Take a log that is cut short or dropped records.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def translate(
     log: Path,
@@ -34,6 +35,7 @@ def translate(
     schedule: Any,
     allow_disagreement: bool,
     allow_truncated: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Turn LOG (.salog) into a verified trace.
@@ -46,16 +48,18 @@ def translate(
     from simfa.trace_text import write_trace
     from simfa.translate.log_translation import translate_log
     from simfa.translate.summary import summary_of, summary_text
+    from simfa.watched_log import WatchedLog
 
     source = open_log(log, allow_truncated=allow_truncated)
-    translation = translate_log(
-        source,
-        rules=rules,
-        schedule=schedule,
-        log_sha256=sha256_of(log),
-        allow_disagreement=allow_disagreement,
-        truncated=source.truncated,
-    )
+    with WatchedLog(source, "translating", quiet=quiet) as watched:
+        translation = translate_log(
+            watched,
+            rules=rules,
+            schedule=schedule,
+            log_sha256=sha256_of(log),
+            allow_disagreement=allow_disagreement,
+            truncated=source.truncated,
+        )
     write_trace(output, translation.trace)
     summary = summary_of(translation, output.stat().st_size)
     facts = {"log_source": translation.trace.origin.log_source, "rules": rules, "schedule": schedule}

@@ -185,8 +185,9 @@ double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
         state = state * 1664525U + 1013904223U;
         const std::uint32_t line = static_cast<std::uint32_t>((std::uint64_t{state} * lines) >> 32);
         const LineHash::Place place = hash.place(line);
-        const std::uint32_t set = place.local % static_cast<std::uint32_t>(sets);
-        if (tags[place.slice].touch(set, line) == nullptr) tags[place.slice].insert(set, line, 0);
+        const TagPlace in_slice = {place.local % static_cast<std::uint32_t>(sets),
+                                   place.local / static_cast<std::uint32_t>(sets)};
+        if (!tags[place.slice].touch(in_slice)) tags[place.slice].insert(in_slice, 0);
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -259,6 +260,7 @@ NB_MODULE(_core, module) {
     FIELD(channel_line_cycles_denominator);
     FIELD(channel_latency_cycles);
     FIELD(channel_write_cost_ppm);
+    FIELD(channel_write_queue_entries);
     config.def_rw("dram", &Config::dram, nb::for_setter(nb::arg("channel").none()),
                   "Channels with banks, or None for channels of a fixed latency and rate.");
     FIELD(launch_cycles);

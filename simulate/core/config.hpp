@@ -80,6 +80,7 @@ struct Config {
     std::int64_t channel_line_cycles_denominator = 1;
     std::int32_t channel_latency_cycles = 0;
     std::int32_t channel_write_cost_ppm = 1000000;
+    std::int32_t channel_write_queue_entries = 32;
     std::shared_ptr<const DramChannelConfig> dram;  // channels with banks instead
     // Grid
     std::int32_t launch_cycles = 0;

@@ -64,7 +64,6 @@ DramController::DramController(const DramOrganisation& organisation, const DramT
         Tick{2} * (control.refresh == Refresh::all_bank ? timing.refresh_interval : timing.refresh_bank_interval);
     for (int index = 0; index < organisation.pseudo_channels; ++index) {
         halves_.push_back({.dram = PseudoChannel(organisation, timing)});
-        for (auto& ages : halves_.back().first_age) ages.fill(kLastAge);
         if (control.refresh == Refresh::none) continue;
         halves_.back().refresh_due = refresh_interval_ * control.channel / control.channels;
         next_refresh(halves_.back());
@@ -84,8 +83,8 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     }
     const std::int32_t entry = free_entry_;
     free_entry_ = entries_[entry].next;
-    Waiting& waiting = half.waiting[write][place.bank];
-    if (waiting.first == kNone) half.first_age[write][bank] = next_age_;
+    Waiting& waiting = half.banks[place.bank].waiting[write];
+    if (waiting.first == kNone) half.banks[bank].first_age[write] = next_age_;
     entries_[entry] = {static_cast<std::int32_t>(place.row), place.column, id, kNone, waiting.last, false, next_age_++};
     (waiting.last == kNone ? waiting.first : entries_[waiting.last].next) = entry;
     waiting.last = entry;
@@ -93,7 +92,7 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
     half.pending[write] |= bit_of(bank);
     if (waiting.hit == kNone && half.dram.open_row(bank) == entries_[entry].row) {
         waiting.hit = entry;
-        half.hit_age[write][bank] = entries_[entry].age;
+        half.banks[bank].hit_age[write] = entries_[entry].age;
         half.hits[write] |= bit_of(bank);
         if (half.precharge.bank == bank) half.precharge_known = false;
     }
@@ -108,7 +107,7 @@ void DramController::push(const AddressMap::Place& place, bool write, Tick tick,
 
 // A write of the burst that waits, or kNone.
 std::int32_t DramController::find_burst(const Half& half, int bank, const AddressMap::Place& place) const {
-    std::int32_t entry = half.waiting[1][bank].first;
+    std::int32_t entry = half.banks[bank].waiting[1].first;
     while (entry != kNone &&
            (entries_[entry].row != static_cast<std::int32_t>(place.row) || entries_[entry].column != place.column))
         entry = entries_[entry].next;
@@ -184,7 +183,7 @@ void DramController::skip_refreshes(Tick until) {
 // An older burst waits for another row of a bank whose row has had its share.
 bool DramController::is_capped(const Half& half, int bank) const {
     if (control_.row_hit_cap == 0 || half.dram.bursts_of_row(bank) < control_.row_hit_cap) return false;
-    return entries_[half.waiting[writing_][bank].first].row != half.dram.open_row(bank);
+    return entries_[half.banks[bank].waiting[writing_].first].row != half.dram.open_row(bank);
 }
 
 // Finds the earliest command, and the oldest of several, without branches: the bank with the smallest (delay, age).
@@ -223,10 +222,11 @@ DramController::Choice DramController::before_refresh(const Half& half, std::uin
 
 // Banks of `mask`, whose open rows bursts wait for.
 DramController::Choice DramController::best_column(const Half& half, std::uint64_t mask) const {
+    // Banks are ready at rising edges, as activates and columns are issued there.
     return before_refresh(half, mask, [&](std::uint64_t banks) {
         Best best(rising_edge(column_slot()));
         for_each_bank(banks, [&](int bank) {
-            best.offer(bank, rising_edge(half.dram.column_ready(bank, writing_)), half.hit_age[writing_][bank]);
+            best.offer(bank, half.dram.column_ready(bank, writing_), half.banks[bank].hit_age[writing_]);
         });
         return best.choice(Command::column);
     });
@@ -238,7 +238,7 @@ DramController::Choice DramController::best_activate(const Half& half, std::uint
         Best best(rising_edge(std::max(row_slot(), half.dram.any_activate_ready() - kActivateLead)));
         for_each_bank(banks, [&](int bank) {
             const Tick tick = rising_edge(half.dram.bank_activate_ready(bank) - kActivateLead);
-            best.offer(bank, tick, half.first_age[writing_][bank]);
+            best.offer(bank, tick, half.banks[bank].first_age[writing_]);
         });
         return best.choice(Command::activate);
     });
@@ -249,7 +249,7 @@ DramController::Choice DramController::best_precharge(const Half& half, std::uin
     return before_refresh(half, mask, [&](std::uint64_t banks) {
         Best best(row_slot());
         for_each_bank(banks, [&](int bank) {
-            best.offer(bank, half.dram.precharge_ready(bank), half.first_age[writing_][bank]);
+            best.offer(bank, half.dram.precharge_ready(bank), half.banks[bank].first_age[writing_]);
         });
         return best.choice(Command::precharge);
     });
@@ -348,7 +348,7 @@ void DramController::issue(Half& half, const Choice& choice) {
 
 void DramController::issue_column(Half& half, int bank, Tick tick) {
     const int direction = writing_ ? 1 : 0;
-    const std::int32_t entry = half.waiting[direction][bank].hit;
+    const std::int32_t entry = half.banks[bank].waiting[direction].hit;
     const Tick end = half.dram.column(bank, writing_, tick);
     last_data_ = std::max(last_data_, end);
     if (!writing_) done_.push_back({end + timing_.controller_ticks, entries_[entry].id});
@@ -365,11 +365,11 @@ void DramController::issue_column(Half& half, int bank, Tick tick) {
 }
 
 void DramController::issue_activate(Half& half, int bank, Tick tick) {
-    Entry& entry = entries_[half.waiting[writing_][bank].first];
+    Entry& entry = entries_[half.banks[bank].waiting[writing_].first];
     half.dram.activate(bank, entry.row, tick);
     half.open |= bit_of(bank);
     for (int direction = 0; direction < 2; ++direction)
-        find_hit(half, direction, bank, half.waiting[direction][bank].first);
+        find_hit(half, direction, bank, half.banks[bank].waiting[direction].first);
     ++stats_.activates;
     if (!entry.opened && opened_ < control_.opened_entries) {
         entry.opened = true;
@@ -385,7 +385,7 @@ void DramController::close(Half& half, int bank, Tick tick) {
     half.open &= ~bit_of(bank);
     if ((half.hits[writing_] & bit_of(bank)) != 0) half.column_known = false;
     for (int direction = 0; direction < 2; ++direction) {
-        half.waiting[direction][bank].hit = kNone;
+        half.banks[bank].waiting[direction].hit = kNone;
         half.hits[direction] &= ~bit_of(bank);
     }
     if ((half.pending[writing_] & bit_of(bank)) != 0) offer_new(half, bank);
@@ -395,19 +395,19 @@ void DramController::close(Half& half, int bank, Tick tick) {
 void DramController::find_hit(Half& half, int direction, int bank, std::int32_t from) {
     const std::int32_t row = half.dram.open_row(bank);
     while (from != kNone && entries_[from].row != row) from = entries_[from].next;
-    half.waiting[direction][bank].hit = from;
-    half.hit_age[direction][bank] = from == kNone ? kLastAge : entries_[from].age;
+    half.banks[bank].waiting[direction].hit = from;
+    half.banks[bank].hit_age[direction] = from == kNone ? kLastAge : entries_[from].age;
     half.hits[direction] &= ~bit_of(bank);
     if (from != kNone) half.hits[direction] |= bit_of(bank);
 }
 
 // Takes an entry out of its queue; returns the one behind it.
 std::int32_t DramController::remove(Half& half, int direction, int bank, std::int32_t entry) {
-    Waiting& waiting = half.waiting[direction][bank];
+    Waiting& waiting = half.banks[bank].waiting[direction];
     const Entry gone = entries_[entry];
     (gone.previous == kNone ? waiting.first : entries_[gone.previous].next) = gone.next;
     (gone.next == kNone ? waiting.last : entries_[gone.next].previous) = gone.previous;
-    half.first_age[direction][bank] = waiting.first == kNone ? kLastAge : entries_[waiting.first].age;
+    half.banks[bank].first_age[direction] = waiting.first == kNone ? kLastAge : entries_[waiting.first].age;
     if (waiting.first == kNone) half.pending[direction] &= ~bit_of(bank);
     entries_[entry].next = free_entry_;
     free_entry_ = entry;

@@ -73,7 +73,7 @@ class DramController {
     static constexpr int kMostBanks = PseudoChannel::kMostBanks;
     static constexpr int kAgeBits = 44;
     static constexpr std::uint64_t kLastAge = (std::uint64_t{1} << kAgeBits) - 1;
-    struct Entry {
+    struct alignas(32) Entry {
         std::int32_t row;
         std::uint32_t column;
         std::uint32_t id;
@@ -88,12 +88,16 @@ class DramController {
         std::int32_t last = kNone;
         std::int32_t hit = kNone;
     };
+    // What waits for one bank, by direction; one cache line of the machine that simulates.
+    struct alignas(64) Queues {
+        std::array<Waiting, 2> waiting{};
+        std::array<std::uint64_t, 2> first_age{kLastAge, kLastAge};
+        std::array<std::uint64_t, 2> hit_age{};
+    };
     // A pseudo channel and what waits for it. Masks have one bit a bank.
     struct Half {
         PseudoChannel dram;
-        std::array<std::array<Waiting, kMostBanks>, 2> waiting{};  // [write][bank]
-        std::array<std::array<std::uint64_t, kMostBanks>, 2> first_age{};
-        std::array<std::array<std::uint64_t, kMostBanks>, 2> hit_age{};
+        std::array<Queues, kMostBanks> banks{};
         std::array<std::uint64_t, 2> pending{};
         std::array<std::uint64_t, 2> hits{};
         std::uint64_t open = 0;

@@ -15,7 +15,7 @@ namespace {
 Cycle shortest_latency(const Config& config, const Kernel& kernel) {
     Cycle shortest = 4096;
     if (config.ideal_latency_cycles == 0) {
-        shortest = config.near_latency_cycles / 2;
+        shortest = std::min<Cycle>(shortest, config.near_latency_cycles / 2);
         if (config.remote_copy)
             shortest = std::min<Cycle>(shortest, (config.far_latency_cycles - config.near_latency_cycles) / 2);
     }
@@ -58,6 +58,7 @@ std::unique_ptr<MemoryChannel> make_channel(const Config& config, int index) {
     channel.line_cycles_numerator = config.channel_line_cycles_numerator;
     channel.line_cycles_denominator = config.channel_line_cycles_denominator;
     channel.write_cost_ppm = config.channel_write_cost_ppm;
+    channel.write_queue_entries = config.channel_write_queue_entries;
     return std::make_unique<SimpleChannel>(channel);
 }
 
@@ -75,17 +76,17 @@ Engine::Engine(const Config& config, Kernel kernel)
     // A tile request then reaches the grid in the cycle, and so in the window, in which it is sent.
     if (kernel_.dynamic && config_.tile_fetch_cycles < 2) threads_ = 1;
     const Cycle latency = slice_config(config_, 0).longest_message_cycles() + config_.tile_fetch_cycles;
-    for (int i = 0; i < pairs; ++i) pair_boxes_.emplace_back(threads_, window_cycles_, latency);
-    for (int i = 0; i < slices; ++i) slice_boxes_.emplace_back(threads_, window_cycles_, latency);
-    grid_box_.emplace_back(threads_, window_cycles_, config_.tile_fetch_cycles);
+    pair_boxes_ = std::make_unique<Mailboxes>(pairs, threads_, window_cycles_, latency);
+    slice_boxes_ = std::make_unique<Mailboxes>(slices, threads_, window_cycles_, latency);
+    grid_box_ = std::make_unique<Mailboxes>(1, threads_, window_cycles_, config_.tile_fetch_cycles);
     for (int i = 0; i < pairs; ++i) pairs_.push_back(std::make_unique<Pair>(config_, kernel_, i, pairs));
     for (int i = 0; i < slices; ++i)
         slices_.push_back(std::make_unique<Slice>(slice_config(config_, i), make_channel(config_, i)));
     grid_ = std::make_unique<Grid>(config_, kernel_);
     for (int t = 0; t < threads_; ++t) {
-        outboxes_.push_back({pair_boxes_, slice_boxes_, t});
+        outboxes_.push_back({pair_boxes_.get(), slice_boxes_.get(), t});
         for (int i = pairs * t / threads_; i < pairs * (t + 1) / threads_; ++i)
-            pairs_[i]->connect(outboxes_[t], &grid_box_[0]);
+            pairs_[i]->connect(outboxes_[t], grid_box_.get());
     }
     window_start_ = std::min(config_.launch_cycles / window_cycles_ * window_cycles_, config_.max_cycles);
     failures_.resize(threads_);
@@ -106,10 +107,10 @@ void Engine::run_units(int thread) {
     const int pairs = static_cast<int>(pairs_.size());
     const int slices = static_cast<int>(slices_.size());
     for (int i = pairs * thread / threads_; i < pairs * (thread + 1) / threads_; ++i)
-        pairs_[i]->run(begin, end, pair_boxes_[i].open(begin));
+        pairs_[i]->run(begin, end, pair_boxes_->open(i, begin, thread));
     for (int i = slices * thread / threads_; i < slices * (thread + 1) / threads_; ++i)
-        slices_[i]->run(begin, end, slice_boxes_[i].open(begin), outbox);
-    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_[0].open(begin), outbox);
+        slices_[i]->run(begin, end, slice_boxes_->open(i, begin, thread), outbox);
+    if (thread == 0 && kernel_.dynamic) grid_->run(begin, grid_box_->open(0, begin, thread), outbox);
 }
 
 // An exception of a worker thread is kept for `run_window` to throw.
@@ -200,7 +201,7 @@ Cycle Engine::next_event() const {
     for (const auto& pair : pairs_) next = std::min(next, pair->next_event());
     for (const auto& slice : slices_) next = std::min(next, slice->next_event());
     for (const auto* boxes : {&pair_boxes_, &slice_boxes_, &grid_box_})
-        for (const Mailbox& box : *boxes) next = std::min(next, box.next_window(window_start_));
+        next = std::min(next, (*boxes)->next_window(window_start_));
     return next;
 }
 
@@ -222,7 +223,7 @@ Totals Engine::totals() const {
         for (int i = 0; i < 2; ++i) totals.sms_used += pair->sm(i).has_cta();
     }
     for (const auto& slice : slices_) {
-        totals.slices += slice->stats();
+        totals.slices += slice->stats(window_start_);
         totals.dram += slice->dram_stats();
     }
     if (!ended_) totals.cycles = window_start_;

@@ -85,9 +85,9 @@ class Engine {
     bool ended_ = false;  // the kernel
     bool over_ = false;   // the run
     std::int64_t windows_ = 0;
-    std::vector<Mailbox> pair_boxes_;
-    std::vector<Mailbox> slice_boxes_;
-    std::vector<Mailbox> grid_box_;
+    std::unique_ptr<Mailboxes> pair_boxes_;
+    std::unique_ptr<Mailboxes> slice_boxes_;
+    std::unique_ptr<Mailboxes> grid_box_;
     std::vector<std::unique_ptr<Pair>> pairs_;
     std::vector<std::unique_ptr<Slice>> slices_;
     std::unique_ptr<Grid> grid_;

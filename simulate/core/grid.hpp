@@ -11,7 +11,7 @@
 
 namespace simfa {
 
-inline constexpr std::uint8_t tile_grant = 32;  // MessageKind of the grid's answers
+inline constexpr std::uint16_t tile_grant = 32;  // MessageKind of the grid's answers
 inline constexpr std::uint32_t kNoTile = 0xFFFFFFFF;
 
 class Grid {

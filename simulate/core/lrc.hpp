@@ -43,6 +43,8 @@ class Lrc {
         joined_index_.assign(slots, 0);
     }
 
+    bool merging() const { return merging_; }
+
     bool full(Cycle now) {
         if (!held_.empty()) expire(now);
         return outstanding_ + static_cast<int>(held_.size()) >= limit_;
@@ -83,6 +85,9 @@ class Lrc {
         while (table_[i] != kEmpty) i = next(i);
         table_[i] = line | (waiter.reader() != 0 ? kReader : 0);
     }
+
+    // Notes requests that nobody can join.
+    void open_unjoinable(int requests) { outstanding_ += requests; }
 
     // The request of `first` is answered: returns who joined it, valid until the next call.
     std::span<const Waiter> close(std::uint32_t line, bool write, const Waiter& first, Cycle now) {

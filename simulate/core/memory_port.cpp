@@ -8,19 +8,51 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
     : pair_(pair),
       side_(side_of(pair, pairs)),
       slice_count_(config.slices),
+      first_far_slice_((config.slices + 1) / 2),
       remote_copy_(config.remote_copy),
       ideal_latency_(config.ideal_latency_cycles),
-      near_request_cycles_(config.near_latency_cycles / 2),
-      far_request_cycles_(config.far_latency_cycles / 2),
+      never_full_(config.ideal_latency_cycles == 0 && config.lrc_hold_cycles == 0 &&
+                  (!config.lrc_enabled || config.lrc_entries >= 2 * config.max_lines_in_flight)),
+      request_cycles_{config.near_latency_cycles / 2, config.far_latency_cycles / 2},
       port_lines_per_cycle_(config.port_lines_per_cycle),
       port_cycles_per_line_(config.port_cycles_per_line),
       stats_(stats),
       hash_(static_cast<HashKind>(config.hash), config.slices),
       lrc_(config) {}
 
+// Sends one line through the response port of SM `sm`: at once if the port is free, else in order. Returns true if
+// something may be due sooner than was known.
+[[gnu::always_inline]] inline bool MemoryPort::deliver(int sm, const Waiter& waiter, bool other, Cycle now) {
+    Port& port = ports_[sm];
+    Cycle leaves = port.cycle;
+    std::int32_t used = port.used;
+    if (used == port_lines_per_cycle_) {
+        leaves += port_cycles_per_line_;
+        used = 0;
+    }
+    if (leaves < now) {
+        leaves = now;
+        used = 0;
+    }
+    port.cycle = leaves;
+    port.used = used + 1;
+    const std::uint64_t number = ++port.number;
+    TmaEngine& tma = *tma_[waiter.owner];
+    if (!tma.arrive(waiter.op, other, leaves, number, now)) [[likely]]
+        return tma.blocked();
+    return finish_at({leaves, number, waiter.op, waiter.owner, other}, port, now);
+}
+
+inline bool MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
+    bool sooner = false;
+    if (waiter.target != Target::other) sooner |= deliver(waiter.owner, waiter, false, now);
+    if (waiter.target != Target::own) sooner |= deliver(waiter.owner ^ 1, waiter, true, now);
+    return sooner;
+}
+
 void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, Cycle now) {
     if (ideal_latency_ > 0) {
-        ideal_.push({now + ideal_latency_, waiter, false});
+        ideal_.push({now + ideal_latency_, waiter});
         return;
     }
     if (!write) {
@@ -30,64 +62,46 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
             if (found == Lrc::Found::answered) deliver_all(waiter, now);
             return;
         }
-        ++stats_.l2_read_requests;
     }
+    if (!write) ++stats_.l2_read_requests;
     lrc_.open(line, write, waiter);
-    int slice = static_cast<int>(hash_.slice_of(line));
-    const bool far = side_of(slice, slice_count_) != side_;
-    Cycle latency = far ? far_request_cycles_ : near_request_cycles_;
-    if (far && remote_copy_ && !write) {
-        // The near twin looks for a shadow first.
-        slice = (slice + slice_count_ / 2) % slice_count_;
-        latency = near_request_cycles_;
-    }
-    Message message;
-    message.line = line;
-    message.source = static_cast<std::uint16_t>(pair_);
-    message.tag = waiter.op;
-    message.flags = static_cast<std::uint8_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
-    message.kind = write ? write_request : read_request;
-    outbox_.to_slice(slice, now + latency, message);
+    Message request = request_of(write, waiter);
+    request.line = line;
+    post(request, now);
 }
 
-void MemoryPort::answer(const Message& message, Cycle now) {
+bool MemoryPort::answer(const Message& message, Cycle now) {
     const bool write = message.kind == write_ack;
-    const Waiter waiter{message.tag, static_cast<std::uint8_t>(message.flags & 1),
-                        static_cast<Target>(message.flags >> 1)};
+    const Waiter waiter{message.tag, static_cast<std::uint8_t>(message.flags & 1), target_of(message)};
     const std::span<const Waiter> joined = lrc_.close(message.line, write, waiter, now);
+    bool sooner = write;
     if (write)
         tma_[waiter.owner]->answer(waiter.op, false, now);
     else
-        deliver_all(waiter, now);
-    for (const Waiter& other : joined) deliver_all(other, now);
-    tma_[0]->unblock(now);
-    tma_[1]->unblock(now);
+        sooner |= deliver_all(waiter, now);
+    for (const Waiter& other : joined) sooner |= deliver_all(other, now);
+    sooner |= tma_[0]->unblock(now);
+    sooner |= tma_[1]->unblock(now);
+    return sooner;
 }
 
-void MemoryPort::deliver_all(const Waiter& waiter, Cycle now) {
-    if (waiter.target != Target::other) deliver(waiter.owner, waiter, false, now);
-    if (waiter.target != Target::own) deliver(waiter.owner ^ 1, waiter, true, now);
-}
-
-// Sends one line through the response port of SM `sm`: at once if the port is free, else in order.
-void MemoryPort::deliver(int sm, const Waiter& waiter, bool other, Cycle now) {
-    Port& port = ports_[sm];
-    Cycle slot;
-    if (port_cycles_per_line_ > 1) {
-        slot = std::max(now, port.cycle);
-        port.cycle = slot + port_cycles_per_line_;
-    } else {
-        if (port.cycle < now || port.used == port_lines_per_cycle_) {
-            port.cycle = std::max(now, port.cycle + 1);
-            port.used = 0;
-        }
-        ++port.used;
-        slot = port.cycle;
-    }
-    if (slot == now)
-        tma_[waiter.owner]->answer(waiter.op, other, now);
+[[gnu::noinline]] bool MemoryPort::finish_at(const Finish& finish, Port& port, Cycle now) {
+    if (finish.cycle == now)
+        tma_[finish.owner]->finish(finish.op, finish.other, now);
     else
-        port.queue.push({slot, waiter, other});
+        port.finishes.push(finish);
+    return true;
+}
+
+// Operations end in the order in which their last lines came.
+void MemoryPort::finish_later(int sm, std::uint16_t op, bool other, Cycle cycle, std::uint64_t number) {
+    RingBuffer<Finish>& finishes = ports_[other ? sm ^ 1 : sm].finishes;
+    const Finish finish{cycle, number, op, static_cast<std::uint8_t>(sm), other};
+    finishes.push(finish);
+    for (std::size_t i = finishes.size() - 1; i > 0 && finishes[i - 1].number > number; --i) {
+        finishes[i] = finishes[i - 1];
+        finishes[i - 1] = finish;
+    }
 }
 
 void MemoryPort::run(Cycle now) {
@@ -98,10 +112,10 @@ void MemoryPort::run(Cycle now) {
         if (waiter.target == Target::both) tma_[waiter.owner]->answer(waiter.op, true, now);
     }
     for (Port& port : ports_) {
-        while (!port.queue.empty() && port.queue.front().cycle == now) {
-            const Delivery delivery = port.queue.front();
-            port.queue.pop();
-            tma_[delivery.waiter.owner]->answer(delivery.waiter.op, delivery.other, now);
+        while (!port.finishes.empty() && port.finishes.front().cycle == now) {
+            const Finish finish = port.finishes.front();
+            port.finishes.pop();
+            tma_[finish.owner]->finish(finish.op, finish.other, now);
         }
     }
 }

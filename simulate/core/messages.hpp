@@ -5,7 +5,7 @@
 
 namespace simfa {
 
-enum MessageKind : std::uint8_t {
+enum MessageKind : std::uint16_t {
     read_request,
     write_request,
     read_response,
@@ -15,14 +15,15 @@ enum MessageKind : std::uint8_t {
     hop_invalidate,  // home slice to near twin: drop the shadow of a written line
 };
 
-// One line-sized message; takes effect at window start + offset of the window it is filed under.
+// One line-sized message; takes effect at window start + offset of the window it is filed under. No field is a byte, as
+// a store of one would make the compiler reload whatever it may alias.
 struct Message {
-    std::uint32_t offset = 0;  // cycle of arrival minus the start of the arrival window
     std::uint32_t line = 0;    // byte address / line_bytes
     std::uint16_t source = 0;  // sending unit: pair index of requests, slice index of responses and hops
+    std::uint16_t offset = 0;  // cycle of arrival minus the start of the arrival window
     std::uint16_t tag = 0;     // the requester's entry, returned unchanged
-    std::uint8_t kind = read_request;
-    std::uint8_t flags = 0;   // the requester's, returned unchanged
+    std::uint16_t kind = read_request;
+    std::uint16_t flags = 0;  // the requester's, returned unchanged; bit 0 tells the SMs of a pair apart
     std::uint16_t extra = 0;  // hop messages: originating pair; 0 otherwise
 };
 static_assert(sizeof(Message) == 16);

@@ -15,7 +15,7 @@ MshrFile::MshrFile(int entries, int merges) : merges_(merges), shift_(30), mask_
 int MshrFile::allocate(const SliceRequest& request) {
     const int entry = free_.back();
     free_.pop_back();
-    entries_[entry] = {.line = request.message.line, .set = request.set};
+    entries_[entry] = {.line = request.message.line, .place = request.place};
     std::size_t slot = slot_of(request.message.line);
     while (table_[slot] >= 0) slot = (slot + 1) & mask_;
     table_[slot] = entry;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "messages.hpp"
+#include "tag_array.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -13,7 +14,7 @@ namespace simfa {
 struct SliceRequest {
     Cycle arrival = 0;
     Message message;
-    std::uint32_t set = 0;
+    TagPlace place;
 };
 
 class MshrFile {
@@ -49,7 +50,7 @@ class MshrFile {
     void release(int entry) { free_.push_back(entry); }
 
     std::uint32_t line(int entry) const { return entries_[entry].line; }
-    std::uint32_t set(int entry) const { return entries_[entry].set; }
+    const TagPlace& place(int entry) const { return entries_[entry].place; }
 
     // True if a write waits in the entry: the line is dirty from its fill on.
     bool dirty(int entry) const { return entries_[entry].dirty; }
@@ -57,7 +58,7 @@ class MshrFile {
   private:
     struct Entry {
         std::uint32_t line = 0;
-        std::uint32_t set = 0;
+        TagPlace place;
         int first = -1;
         int last = -1;
         int waiting = 0;

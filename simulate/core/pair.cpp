@@ -20,7 +20,7 @@ Pair::Pair(const Config& config, const Kernel& kernel, int index, int pairs)
     pending_.reserve(64);
 }
 
-void Pair::connect(const Outbox& outbox, Mailbox* grid) {
+void Pair::connect(const Outbox& outbox, Mailboxes* grid) {
     outbox_ = outbox;
     grid_ = grid;
     port_.connect(outbox, &sms_[0].tma(), &sms_[1].tma());
@@ -35,14 +35,19 @@ Cycle Pair::next_internal() const {
 
 void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
     port_.prefetch(inbox);
+    end_ = end;
     std::size_t at = 0;
     for (;;) {
+        // Phase 1: arrivals. Most answers change nothing but counts and need no look at the rest of the pair.
         Cycle now = next_internal();
-        if (at < inbox.size()) now = std::min(now, begin + static_cast<Cycle>(inbox[at].offset));
+        for (; at < inbox.size(); ++at) {
+            const Cycle arrival = begin + static_cast<Cycle>(inbox[at].offset);
+            if (arrival > now || arrival >= end) break;  // a stopped run ends inside a window
+            if (sampler_.due(arrival)) sample(arrival);
+            if (on_message(inbox[at], arrival)) now = next_internal();
+        }
         if (now >= end) return;
         if (sampler_.due(now)) sample(now);
-        // Phase 1: arrivals.
-        while (at < inbox.size() && begin + static_cast<Cycle>(inbox[at].offset) == now) on_message(inbox[at++], now);
         while (!pending_.empty() && pending_.front().cycle == now) {
             std::pop_heap(pending_.begin(), pending_.end(), std::greater<>{});
             const Pending pending = pending_.back();
@@ -52,7 +57,7 @@ void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
         if (port_.next() == now) port_.run(now);
         // Phase 2: TMA engines.
         for (Sm& sm : sms_)
-            if (sm.tma().next() <= now) sm.tma().run(now, port_);
+            if (sm.tma().next() <= now) sm.tma().run(now, port_, sampler_.before_next(end));
         // Phase 3: CUDA cores.
         for (Sm& sm : sms_)
             if (sm.cuda_core().next() <= now) sm.run_cuda_core(now);
@@ -62,14 +67,14 @@ void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
     }
 }
 
-void Pair::on_message(const Message& message, Cycle now) {
+bool Pair::on_message(const Message& message, Cycle now) {
     if (message.kind == tile_grant) {
         Tile tile{-1, 0, 0, 0};
         if (message.line != kNoTile) tile = kernel_.tiles[message.line];
         sms_[message.tag & 1].grant(tile, now);
-        return;
+        return true;
     }
-    port_.answer(message, now);
+    return port_.answer(message, now);
 }
 
 void Pair::on_pending(const Pending& pending) {
@@ -109,17 +114,19 @@ void Pair::complete_later(int sm, std::uint16_t op, Cycle cycle) { push(Kind::co
 void Pair::request_tile(int sm, Cycle cycle) {
     Message message;
     message.source = static_cast<std::uint16_t>(sm);
-    grid_->post(outbox_.thread, cycle + config_.tile_fetch_cycles / 2, message);
+    grid_->post(outbox_.thread, 0, cycle + config_.tile_fetch_cycles / 2, message);
 }
 
-bool Pair::quiet() const { return sms_[0].tma().quiet() && sms_[1].tma().quiet() && port_.quiet() && pending_.empty(); }
+bool Pair::quiet() const {
+    return sms_[0].tma().quiet(end_) && sms_[1].tma().quiet(end_) && port_.quiet() && pending_.empty();
+}
 
 void Pair::sample(Cycle now) {
     while (sampler_.due(now)) sample_at(sampler_.take());
 }
 
 void Pair::sample_at(Cycle cycle) {
-    samples_.push_back({cycle, {sms_[0].tma().in_flight(), sms_[1].tma().in_flight()}});
+    samples_.push_back({cycle, {sms_[0].tma().in_flight(cycle), sms_[1].tma().in_flight(cycle)}});
 }
 
 void Pair::close_accounts(Cycle end) {

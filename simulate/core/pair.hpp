@@ -29,7 +29,7 @@ class Pair final : public SmHost {
     Pair(const Config& config, const Kernel& kernel, int index, int pairs);
 
     // `grid` takes tile requests of dynamic schedules; its messages carry the CTA in `source`.
-    void connect(const Outbox& outbox, Mailbox* grid);
+    void connect(const Outbox& outbox, Mailboxes* grid);
 
     // Simulates cycles [begin, end) with the messages of that window.
     void run(Cycle begin, Cycle end, std::span<const Message> inbox);
@@ -68,7 +68,8 @@ class Pair final : public SmHost {
     };
 
     void push(Kind kind, int sm, int index, std::int64_t value, Cycle cycle);
-    void on_message(const Message& message, Cycle now);
+    // Returns true if something may happen sooner than `next_internal` said.
+    bool on_message(const Message& message, Cycle now);
     void on_pending(const Pending& pending);
     Cycle next_internal() const;
     bool quiet() const;
@@ -87,7 +88,8 @@ class Pair final : public SmHost {
     std::vector<Pending> pending_;  // the AEQ: a heap, earliest first
     std::uint64_t sequence_ = 0;
     Outbox outbox_;
-    Mailbox* grid_ = nullptr;
+    Mailboxes* grid_ = nullptr;
+    Cycle end_ = 0;  // of the last window
 };
 
 }  // namespace simfa

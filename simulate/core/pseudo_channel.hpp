@@ -55,7 +55,7 @@ class PseudoChannel {
   private:
     using ByKind = std::array<Tick, 2>;  // read, write
 
-    struct Bank {
+    struct alignas(64) Bank {
         std::int32_t row = kClosed;
         std::int32_t bursts = 0;
         int group = 0;  // among all groups of all SIDs

@@ -35,7 +35,7 @@ class RingBuffer {
     }
 
   private:
-    void grow() {
+    [[gnu::noinline]] void grow() {
         std::vector<T> larger(items_.empty() ? 16 : 2 * items_.size());
         for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
         items_ = std::move(larger);

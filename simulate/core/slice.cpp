@@ -76,47 +76,47 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
       mshr_(config.mshr_entries, config.mshr_merges),
       channel_(std::move(channel)),
       twin_((config.index + config.slices / 2) % config.slices),
+      first_far_pair_((config.pairs + 1) / 2),
       response_cycles_{config.response_cycles(side_of(config.index, config.slices) == 0),
                        config.response_cycles(side_of(config.index, config.slices) == 1)},
-      port_room_cycles_(config.service_interval_cycles * config.response_queue_entries),
+      port_room_cycles_(config.response_queue_cycles()),
       service_cycles_(static_cast<std::size_t>(config.request_queue_entries)),
       sampler_(config.sampler) {}
 
-SliceStats Slice::stats() const {
+SliceStats Slice::stats(Cycle end) const {
     SliceStats stats = stats_;
     stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
     const Cycle interval = config_.service_interval_cycles;
+    // Answers that have not left yet: the last ones, without a gap, and not all of them go to pairs.
+    if (port_free_ > end) stats.responses -= (port_free_ - end) / interval;
+    for (std::size_t i = 0; i < hop_departures_.size(); ++i) stats.responses += hop_departures_[i] >= end;
     stats.response_queue_peak = (response_wait_peak_ + interval - 1) / interval;
     return stats;
 }
 
-// Puts the answer to `request` into the response queue; the cycle at which the port sends it is known at once.
-void Slice::respond(const SliceRequest& request, Cycle now) {
+// Puts the answer to `request` into the response queue. The cycle at which the port sends it is known at once. The
+// request goes back as the answer, changed where it lies: building it elsewhere first would cost more than the rest.
+void Slice::respond(const Message& request, Cycle now, Outbox& out) {
     const Cycle departure = std::max(now, port_free_);
     port_free_ = departure + config_.service_interval_cycles;
     stats_.response_queue_cycles += departure - now;
     response_wait_peak_ = std::max(response_wait_peak_, departure - now);
-    Response& response = responses_.push();
-    response.departure = departure;
-    response.message = request.message;
-}
-
-// The request goes back as the answer, changed where it lies: building it elsewhere first would cost more than the
-// rest.
-void Slice::send(const Response& response, Outbox& out) {
-    const Message& request = response.message;
-    const auto index = static_cast<std::uint16_t>(config_.index);
-    if (request.kind == hop_request) {
-        Message& answer = out.to_slice(request.source, response.departure + config_.hop_response_cycles(), request);
-        answer.source = index;
-        answer.kind = hop_response;
+    if (request.kind == hop_request) [[unlikely]] {
+        respond_hop(request, departure, out);
         return;
     }
     ++stats_.responses;
-    const int side = side_of(request.source, config_.pairs);
-    Message& answer = out.to_pair(request.source, response.departure + response_cycles_[side], request);
-    answer.source = index;
+    const bool side = request.source >= first_far_pair_;
+    Message& answer = out.to_pair(request.source, departure + response_cycles_[side], request);
+    answer.source = static_cast<std::uint16_t>(config_.index);
     answer.kind = request.kind == write_request ? write_ack : read_response;
+}
+
+void Slice::respond_hop(const Message& request, Cycle departure, Outbox& out) {
+    Message& answer = out.to_slice(request.source, departure + config_.hop_response_cycles(), request);
+    answer.source = static_cast<std::uint16_t>(config_.index);
+    answer.kind = hop_response;
+    hop_departures_.push(departure);
 }
 
 // Request i enters the request queue when request i - (entries) leaves it. Its arrival makes `peak` + 1 requests wait
@@ -124,42 +124,47 @@ void Slice::send(const Response& response, Outbox& out) {
 void Slice::count_service(Cycle now) {
     const Cycle arrival = requests_.front().arrival;
     const std::size_t entries = service_cycles_.size();
-    const Cycle entered = std::max(arrival, service_cycles_[service_slot_]);
-    service_cycles_[service_slot_] = now;
-    if (request_peak_ < entries) {
-        const std::size_t ahead = service_slot_ + entries - request_peak_;
-        if (service_cycles_[ahead < entries ? ahead : ahead - entries] > arrival) ++request_peak_;
+    Cycle* const cycles = service_cycles_.data();
+    Cycle entered = arrival;
+    if (cycles[service_slot_] > arrival) {
+        entered = cycles[service_slot_];
+        stats_.staging_cycles += entered - arrival;
+        stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
     }
-    if (++service_slot_ == entries) service_slot_ = 0;
-    stats_.staging_cycles += entered - arrival;
     stats_.request_queue_cycles += now - entered;
-    stats_.staging_longest_cycles = std::max(stats_.staging_longest_cycles, entered - arrival);
+    cycles[service_slot_] = now;
+    if (request_peak_ < entries && cycles[peak_slot_] > arrival)
+        ++request_peak_;  // and the slot stays, one further back
+    else if (++peak_slot_ == entries)
+        peak_slot_ = 0;
+    if (++service_slot_ == entries) service_slot_ = 0;
 }
 
 Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
     if (config_.remote_copy && request.message.kind == read_request &&
         static_cast<int>(hash_.slice_of(request.message.line)) != config_.index)
         return try_far_read(request, now, out);
-    TagArray::Entry* const entry = tags_.touch(request.set, request.message.line);
-    if (entry != nullptr && !response_room(now)) return Blocked::response_queue;
-    if (entry == nullptr) {
-        const Blocked reason = try_miss(request, now);
+    const Message& message = request.message;
+    const bool write = message.kind == write_request;
+    const bool room = response_room(now);
+    const bool hit = tags_.touch(request.place, 0, write && room ? kDirty : 0);
+    if (!hit) {
+        const Blocked reason = try_miss(request, now, out);
         if (reason != Blocked::none) return reason;
     } else {
-        respond(request, now);
+        if (!room) return Blocked::response_queue;
+        respond(message, now, out);
     }
-    if (request.message.kind == write_request) {
+    if (write) {
         ++stats_.write_requests;
-        if (entry != nullptr) *entry |= TagArray::kDirty;
         if (config_.remote_copy)
-            out.to_slice(twin_, now + config_.hop_request_cycles(),
-                         {.line = request.message.line,
-                          .source = static_cast<std::uint16_t>(config_.index),
-                          .kind = hop_invalidate});
+            out.to_slice(
+                twin_, now + config_.hop_request_cycles(),
+                {.line = message.line, .source = static_cast<std::uint16_t>(config_.index), .kind = hop_invalidate});
         return Blocked::none;
     }
-    stats_.read_hits += entry != nullptr ? 1 : 0;
-    stats_.read_requests += request.message.kind == read_request ? 1 : 0;
+    stats_.read_hits += hit ? 1 : 0;
+    stats_.read_requests += message.kind == read_request ? 1 : 0;
     return Blocked::none;
 }
 
@@ -188,38 +193,46 @@ void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> i
         if (now >= window_end) break;
         if (sampler_.due(now)) sample(now);
         if (next_internal_ <= service)
-            run_internal(now);
+            run_internal(now, out);
         else
             serve(now, out);
     }
-    for (; !responses_.empty() && responses_.front().departure < window_end; responses_.pop())
-        send(responses_.front(), out);
+    while (!hop_departures_.empty() && hop_departures_.front() < window_end) hop_departures_.pop();
 }
 
 void Slice::admit(Cycle window_start, std::span<const Message> inbox) {
+    SliceRequest* const first = requests_.room(inbox.size());
+    SliceRequest* next = first;
     for (const Message& message : inbox) {
         const LineHash::Place place = hash_.place(message.line);
-        if (static_cast<int>(place.slice) != config_.index &&
-            !(config_.remote_copy && static_cast<int>(place.slice) == twin_))
-            throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
-                                   " was sent to slice " + std::to_string(config_.index));
-        const auto set = static_cast<std::uint32_t>(sets_.remainder(place.local));
-        tags_.prefetch(set);
-        const bool hop = message.kind == hop_response || message.kind == hop_invalidate;
-        SliceRequest& request = hop ? hops_.push() : requests_.push();
-        request.arrival = window_start + message.offset;
-        request.message = message;
-        request.set = set;
-        if (hop) next_internal_ = std::min(next_internal_, request.arrival);
+        if (static_cast<int>(place.slice) != config_.index) check_twin(message, place);
+        next->arrival = window_start + message.offset;
+        next->message = message;
+        next->place = place_of(place);
+        tags_.prefetch(next->place.set);
+        if (message.kind == hop_response || message.kind == hop_invalidate) {
+            hops_.push(*next);
+            next_internal_ = std::min(next_internal_, next->arrival);
+        } else {
+            ++next;
+        }
     }
+    requests_.put(static_cast<std::size_t>(next - first));
+}
+
+// Of other slices' lines, only those of the twin may come here.
+void Slice::check_twin(const Message& message, const LineHash::Place& place) const {
+    if (config_.remote_copy && static_cast<int>(place.slice) == twin_) return;
+    throw std::logic_error("line " + std::to_string(message.line) + " of slice " + std::to_string(place.slice) +
+                           " was sent to slice " + std::to_string(config_.index));
 }
 
 // A far read at the near twin of its home: answered from a shadow, or passed on.
 Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out) {
-    if (tags_.touch(request.set, request.message.line) != nullptr) {
+    if (tags_.touch(request.place, kShadow)) {
         if (!response_room(now)) return Blocked::response_queue;
         ++stats_.shadow_hits;
-        respond(request, now);
+        respond(request.message, now, out);
     } else {
         ++stats_.hops;
         out.to_slice(twin_, now + config_.hop_request_cycles(),
@@ -234,14 +247,14 @@ Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out)
     return Blocked::none;
 }
 
-Blocked Slice::try_miss(const SliceRequest& request, Cycle now) {
+Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
     const int entry = mshr_.find(request.message.line);
     if (entry >= 0) return wait_for_line(entry, request);
     if (!write_backs_.empty()) return Blocked::write_backs;
     if (request.message.kind == write_request) {
         if (!response_room(now)) return Blocked::response_queue;
-        insert(request.set, request.message.line, TagArray::kDirty);
-        respond(request, now);
+        insert(request.place, kDirty);
+        respond(request.message, now, out);
     } else {
         if (mshr_.full()) return Blocked::mshr_entries;
         count_mshr(now);
@@ -265,13 +278,13 @@ Blocked Slice::wait_for_line(int entry, const SliceRequest& request) {
 
 // What happens apart from requests, in this order within a cycle: lines come from memory, hops arrive, replaced lines
 // go to memory, answers enter the response queue. Requests have their turn afterwards.
-void Slice::run_internal(Cycle now) {
+void Slice::run_internal(Cycle now, Outbox& out) {
     if (channel_->next_event() <= now) channel_->advance(now);
     std::uint32_t token = 0;
     while (channel_->pop_completion(now, token)) fill(static_cast<int>(token));
     for (; !hops_.empty() && hops_.front().arrival <= now; hops_.pop()) receive_hop(hops_.front());
     write_back(now);
-    answer_waiting(now);
+    answer_waiting(now, out);
     schedule(now);
     retry_ = std::min(retry_, now);
 }
@@ -279,13 +292,13 @@ void Slice::run_internal(Cycle now) {
 void Slice::fill(int entry) {
     mshr_.filled(entry);
     ++filled_;
-    insert(mshr_.set(entry), mshr_.line(entry), mshr_.dirty(entry) ? TagArray::kDirty : 0);
+    insert(mshr_.place(entry), mshr_.dirty(entry) ? kDirty : 0);
     answers_.push({entry, {}});
 }
 
 void Slice::receive_hop(const SliceRequest& hop) {
     if (hop.message.kind == hop_invalidate) {
-        tags_.erase(hop.set, hop.message.line);
+        tags_.erase(hop.place, kShadow);
         return;
     }
     insert_shadow(hop);
@@ -297,26 +310,24 @@ void Slice::receive_hop(const SliceRequest& hop) {
 }
 
 void Slice::insert_shadow(const SliceRequest& hop) {
-    const std::uint32_t set = hop.set;
-    const std::int64_t share = std::int64_t{tags_.shadows(set)} * static_cast<std::int64_t>(kMillion);
-    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways ||
-        tags_.contains(set, hop.message.line))
+    const std::int64_t share = std::int64_t{tags_.shadows(hop.place.set)} * static_cast<std::int64_t>(kMillion);
+    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(hop.place, kShadow))
         return;
     const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
     if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return;
     ++stats_.shadow_inserts;
-    insert(hop.set, hop.message.line, TagArray::kShadow);
+    insert(hop.place, kShadow);
 }
 
-void Slice::answer_waiting(Cycle now) {
+void Slice::answer_waiting(Cycle now, Outbox& out) {
     while (!answers_.empty() && response_room(now)) {
         const Answer& answer = answers_.front();
         if (answer.entry < 0) {
-            respond(answer.request, now);
+            respond(answer.request.message, now, out);
             answers_.pop();
             continue;
         }
-        respond(mshr_.front(answer.entry), now);
+        respond(mshr_.front(answer.entry).message, now, out);
         mshr_.pop(answer.entry);
         if (!mshr_.empty(answer.entry)) continue;
         count_mshr(now);
@@ -340,10 +351,10 @@ void Slice::schedule(Cycle now) {
     next_internal_ = next;
 }
 
-void Slice::insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags) {
-    const TagArray::Entry victim = tags_.insert(set, line, flags);
-    if (victim != TagArray::kEmpty && (victim & TagArray::kDirty) != 0)
-        write_backs_.push(hash_.place(TagArray::line_of(victim)).local);
+void Slice::insert(const TagPlace& place, std::uint32_t flags) {
+    const Victim victim = tags_.insert(place, flags);
+    if (victim.valid && victim.dirty)
+        write_backs_.push(victim.tag * static_cast<std::uint32_t>(sets_.divisor()) + place.set);
 }
 
 // The state before what happens at `now`, for all samples due by then. The port empties the response queue by itself.
@@ -358,7 +369,7 @@ void Slice::sample_at(Cycle cycle) {
     taken.misses = stats_.read_misses;
     taken.memory_lines = filled_ + stats_.memory_writes;
     taken.mshr_entries = mshr_.used();
-    for (std::size_t i = 0; i < requests_.size() && requests_[i].arrival < cycle; ++i) ++taken.requests;
+    taken.requests = static_cast<std::int32_t>(requests_.arrived(cycle));
     const Cycle waits = std::max<Cycle>(0, port_free_ - cycle);
     taken.responses = static_cast<std::int32_t>(waits / config_.service_interval_cycles);
     samples_.push_back(taken);

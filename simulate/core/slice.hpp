@@ -13,6 +13,7 @@
 #include "memory_channel.hpp"
 #include "messages.hpp"
 #include "mshr.hpp"
+#include "request_queue.hpp"
 #include "ring_buffer.hpp"
 #include "tag_array.hpp"
 #include "timeline.hpp"
@@ -48,8 +49,10 @@ struct SliceConfig {
     Cycle hop_request_cycles() const { return (far_latency_cycles - near_latency_cycles) / 2; }
     Cycle hop_response_cycles() const { return far_latency_cycles - near_latency_cycles - hop_request_cycles(); }
 
-    // Longest time that a message to or from a slice is on its way: what a mailbox must hold.
-    Cycle longest_message_cycles() const { return response_cycles(false); }
+    // Longest time from the posting of a message to or from a slice to its arrival, which a mailbox must hold:
+    // responses are posted when they enter the response queue.
+    Cycle longest_message_cycles() const { return response_cycles(false) + response_queue_cycles(); }
+    Cycle response_queue_cycles() const { return service_interval_cycles * Cycle{response_queue_entries}; }
 
     // Throws `std::invalid_argument` naming the value that cannot be.
     void check() const;
@@ -99,7 +102,8 @@ struct SliceSample {
 // Requests are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
 // request queue, the rest in the staging area, which the lines in flight bound. Behind the tags:
 //
-// * read hit: the response enters the response queue, which a port empties, one response an interval;
+// * read hit: the response enters the response queue, which a port empties, one response an interval. When it will
+//   leave, and so arrive, is known and posted at once;
 // * read miss: takes an MSHR entry and reads memory; the line is put in when it comes (allocate on fill), and the
 //   requests that wait for it are answered in order; the entry is free when the last has entered the response queue;
 // * write, always of a whole line: written into the set at once, without a fetch, and acknowledged like a hit. If the
@@ -121,10 +125,7 @@ class Slice {
     void run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out);
 
     // First cycle at which anything happens if no message comes; `kNever` when idle.
-    Cycle next_event() const {
-        const Cycle departure = responses_.empty() ? kNever : responses_.front().departure;
-        return std::min({departure, next_service(), next_internal_});
-    }
+    Cycle next_event() const { return std::min(next_service(), next_internal_); }
     bool idle() const { return next_event() == kNever; }
 
     // Takes the samples that are still due at `end`, the end of the run.
@@ -134,7 +135,8 @@ class Slice {
     }
     const std::vector<SliceSample>& samples() const { return samples_; }
 
-    SliceStats stats() const;
+    // Counts up to cycle `end`, not before the end of the last window.
+    SliceStats stats(Cycle end = kNever) const;
     DramStats dram_stats() const { return channel_->dram_stats(); }
 
   private:
@@ -144,39 +146,40 @@ class Slice {
         int entry;
         SliceRequest request;
     };
-    struct Response {
-        Cycle departure;  // from the port
-        Message message;  // the request
-    };
 
     Cycle next_service() const {
         if (requests_.empty()) return kNever;
         return std::max({requests_.front().arrival, service_free_, retry_});
     }
     void admit(Cycle window_start, std::span<const Message> inbox);
+    void check_twin(const Message& message, const LineHash::Place& place) const;
     [[gnu::always_inline]] inline void serve(Cycle now, Outbox& out);
     [[gnu::always_inline]] inline Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked try_far_read(const SliceRequest& request, Cycle now, Outbox& out);
-    Blocked try_miss(const SliceRequest& request, Cycle now);
+    Blocked try_miss(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked wait_for_line(int entry, const SliceRequest& request);
     [[gnu::always_inline]] inline void count_service(Cycle now);
     void count_mshr(Cycle now);
 
-    void run_internal(Cycle now);
+    void run_internal(Cycle now, Outbox& out);
     void receive_hop(const SliceRequest& hop);
     void insert_shadow(const SliceRequest& hop);
     void fill(int entry);
-    void answer_waiting(Cycle now);
+    void answer_waiting(Cycle now, Outbox& out);
     void write_back(Cycle now);
     void schedule(Cycle now);
     void sample(Cycle now);
     void sample_at(Cycle cycle);
 
-    void insert(std::uint32_t set, std::uint32_t line, TagArray::Entry flags);
+    void insert(const TagPlace& place, std::uint32_t flags);
+    TagPlace place_of(const LineHash::Place& place) const {
+        const auto tag = static_cast<std::uint32_t>(sets_.quotient(place.local));
+        return {static_cast<std::uint32_t>(place.local - tag * sets_.divisor()), tag};
+    }
     bool response_room(Cycle now) const { return response_room_cycle() <= now; }
     Cycle response_room_cycle() const { return port_free_ - port_room_cycles_; }
-    [[gnu::always_inline]] inline void respond(const SliceRequest& request, Cycle now);
-    [[gnu::always_inline]] inline void send(const Response& response, Outbox& out);
+    [[gnu::always_inline]] inline void respond(const Message& request, Cycle now, Outbox& out);
+    void respond_hop(const Message& request, Cycle departure, Outbox& out);
 
     SliceConfig config_;
     LineHash hash_;
@@ -185,12 +188,13 @@ class Slice {
     MshrFile mshr_;
     std::unique_ptr<MemoryChannel> channel_;
     int twin_;
+    int first_far_pair_;                    // pairs from here on are on side 1
     std::array<Cycle, 2> response_cycles_;  // by the pair's side
 
-    RingBuffer<SliceRequest> requests_;  // request queue and staging area
-    RingBuffer<SliceRequest> hops_;      // hop answers and invalidations that have not arrived yet
+    RequestQueue requests_;          // request queue and staging area
+    RingBuffer<SliceRequest> hops_;  // hop answers and invalidations that have not arrived yet
     RingBuffer<Answer> answers_;
-    RingBuffer<Response> responses_;         // response queue; posted in the window of their departure
+    RingBuffer<Cycle> hop_departures_;       // of answers to hops that are in the response queue
     RingBuffer<std::uint32_t> write_backs_;  // local line numbers
 
     Cycle service_free_ = 0;        // the next request may be served from here on
@@ -203,9 +207,10 @@ class Slice {
     Cycle blocked_since_ = 0;
     std::uint64_t draws_ = 0;            // random numbers used
     std::vector<Cycle> service_cycles_;  // of the last `request_queue_entries` requests
-    std::size_t service_slot_ = 0;
+    std::size_t service_slot_ = 0;       // of the oldest of them
+    std::size_t peak_slot_ = 0;          // of the request `request_peak_` before the next
+    std::size_t request_peak_ = 0;       // most requests in the request queue at once
     Cycle mshr_changed_ = 0;
-    std::size_t request_peak_ = 0;  // most requests in the request queue at once
     Cycle response_wait_peak_ = 0;  // longest wait of a response
     std::int64_t filled_ = 0;       // lines that have come from memory
     SliceStats stats_;

@@ -79,6 +79,14 @@ class Sampler {
         return next_ <= now;
 #endif
     }
+    // `end`, or the next sample: nothing may be done ahead of that.
+    Cycle before_next(Cycle end) const {
+#ifdef SIMFA_NO_TIMELINE
+        return end;
+#else
+        return std::min(end, next_);
+#endif
+    }
     // The cycle of the sample that is due; the next one is due a period later.
     Cycle take() {
         last_ = next_;

@@ -43,8 +43,9 @@ void TmaEngine::issue(const TmaOp& op, int map, Cycle now) {
     const std::uint16_t index = take_op();
     TmaOp& queued = ops_[index] = op;
     queued.eligible = std::max(now + 1, now + config_.tma_launch_cycles + (map < 0 ? 0 : descriptor_cost(map)));
-    queued.pending[0] = 1;
-    queued.pending[1] = op.multicast ? 1 : 0;
+    queued.arrivals[0].missing = 1;
+    queued.arrivals[1].missing = op.multicast ? 1 : 0;
+    queued.unfinished = op.multicast ? 2 : 1;
     if (queue_size_ == queue_.size()) {
         std::rotate(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(queue_head_), queue_.end());
         queue_head_ = 0;
@@ -60,7 +61,7 @@ void TmaEngine::pop() {
     started_ = false;
 }
 
-void TmaEngine::run(Cycle now, MemoryPort& port) {
+void TmaEngine::run(Cycle now, MemoryPort& port, Cycle horizon) {
     if (blocked_) {
         stats_.tma_limit_cycles += now - blocked_since_;
         blocked_ = false;
@@ -93,12 +94,22 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                 next_ = pace_cycle_;
                 return;
             }
-            const bool limited = in_flight_ >= config_.max_lines_in_flight;
+            const bool limited = at_limit(now);
             if (limited || !port.ready(now)) {
                 blocked_ = true;
+                limited_ = limited;
                 blocked_since_ = now;
-                if (!limited) next_ = port.retry();
+                if (!limited) {
+                    next_ = port.retry();
+                } else {
+                    for (const RingBuffer<Cycle>& leaving : leaving_)
+                        if (!leaving.empty()) next_ = std::min(next_, leaving.front());
+                }
                 return;
+            }
+            if (now + 1 < horizon && !op.split && port.independent(write, op.multicast)) {
+                if (issue_ahead(op, index, now, port, horizon)) return;
+                continue;
             }
             Target target = op.multicast ? Target::both : Target::own;
             if (op.split) {
@@ -107,20 +118,14 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
             }
             if (target != Target::other) op.line = op.lines.next();
             ++in_flight_;
-            if (target != Target::other) ++op.pending[0];
-            if (target != Target::own) ++op.pending[1];
+            if (target != Target::other) ++op.arrivals[0].missing;
+            if (target != Target::own) ++op.arrivals[1].missing;
             ++stats_.requests;
             if (write)
                 ++stats_.write_lines;
             else
                 stats_.read_lines += target == Target::both ? 2 : 1;
-            if (config_.cycles_per_line > 1) {
-                pace_cycle_ = now + config_.cycles_per_line;
-            } else {
-                pace_used_ = pace_start_ == now ? pace_used_ + 1 : 1;
-                pace_start_ = now;
-                if (pace_used_ >= config_.lines_per_cycle) pace_cycle_ = now + 1;
-            }
+            pace(now);
             port.request(op.line, write, {index, static_cast<std::uint8_t>(sm_), target}, now);
         }
         pop();
@@ -128,22 +133,83 @@ void TmaEngine::run(Cycle now, MemoryPort& port) {
                                  std::max(op.start, issued_until_), now + 1, write ? op.store_group : op.fill);
         issued_until_ = now + 1;
         read_source(op, now);
-        complete(index, now);
+        end_issue(index, now, port);
     }
 }
 
-void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
-    if (!other || ops_[index].split) {
-        --in_flight_;
-        if (blocked_ && next_ > now) next_ = now;
+// Issues lines of `op` from `now` to `horizon`, as far as the limit of lines in flight surely allows; returns true if
+// the engine's next turn is in a later cycle. The operation ends in the cycle of its last line.
+bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPort& port, Cycle horizon) {
+    const bool write = op.kind == TmaOp::Kind::store;
+    const Waiter waiter{index, static_cast<std::uint8_t>(sm_), op.multicast ? Target::both : Target::own};
+    const std::int32_t room = config_.max_lines_in_flight - in_flight_;
+    Message request = port.request_of(write, waiter);
+    BoxLines box = op.lines;  // a copy can stay in registers
+    std::int32_t lines = 0;
+    Cycle cycle = now;
+    Cycle last = now;
+    for (; lines < room && cycle < horizon && !box.empty(); ++lines) {
+        request.line = box.next();
+        port.post(request, cycle);
+        pace(cycle);
+        last = cycle;
+        cycle = std::max(cycle, pace_cycle_);
     }
-    finish(index, other ? 1 : 0, now);
+    op.lines = box;
+    port.note_sent(write, lines);
+    in_flight_ += lines;
+    op.arrivals[0].missing += lines;
+    if (op.multicast) op.arrivals[1].missing += lines;
+    stats_.requests += lines;
+    if (write)
+        stats_.write_lines += lines;
+    else
+        stats_.read_lines += op.multicast ? 2 * lines : lines;
+    const Cycle turn = box.empty() ? last : cycle;
+    if (turn == now) return false;
+    next_ = turn;
+    return true;
+}
+
+// A line goes out at `now`: the next one follows at the rate of address generation.
+void TmaEngine::pace(Cycle now) {
+    if (config_.lines_per_cycle == 1) {
+        pace_cycle_ = now + config_.cycles_per_line;
+        return;
+    }
+    pace_used_ = pace_start_ == now ? pace_used_ + 1 : 1;
+    pace_start_ = now;
+    if (pace_used_ >= config_.lines_per_cycle) pace_cycle_ = now + 1;
+}
+
+bool TmaEngine::at_limit(Cycle now) {
+    if (in_flight_ < config_.max_lines_in_flight) return false;
+    for (RingBuffer<Cycle>& leaving : leaving_)
+        for (; !leaving.empty() && leaving.front() <= now; leaving.pop()) --in_flight_;
+    return in_flight_ >= config_.max_lines_in_flight;
+}
+
+void TmaEngine::answer(std::uint16_t index, bool other, Cycle now) {
+    if (!other || ops_[index].split) line_left(now);
+    if (--ops_[index].arrivals[other].missing == 0) finish(index, other, now);
+}
+
+// All lines are issued. What came may still have to pass a port.
+void TmaEngine::end_issue(std::uint16_t index, Cycle now, MemoryPort& port) {
+    for (int which = 0; which < (ops_[index].multicast ? 2 : 1); ++which) {
+        TmaOp::Arrivals& arrivals = ops_[index].arrivals[which];
+        if (--arrivals.missing > 0) continue;
+        if (arrivals.last > now)
+            port.finish_later(sm_, index, which != 0, arrivals.last, arrivals.last_number);
+        else
+            finish(index, which != 0, now);
+    }
 }
 
 void TmaEngine::complete(std::uint16_t index, Cycle now) {
     const bool multicast = ops_[index].multicast;
-    finish(index, 0, now);
-    if (multicast) finish(index, 1, now);
+    finish(index, false, now);
+    if (multicast) finish(index, true, now);
 }
 
 // A store has sent its last line: its shared memory will have been read a little later.
@@ -155,18 +221,16 @@ void TmaEngine::read_source(const TmaOp& op, Cycle now) {
         owner_.host().read_later(owner_.index(), op.role, op.store_group, now + config_.store_read_cycles);
 }
 
-// One answer (or the end of issuing) less is missing at one of the op's SMs.
-void TmaEngine::finish(std::uint16_t index, int which, Cycle now) {
+void TmaEngine::finish(std::uint16_t index, bool other, Cycle now) {
     TmaOp& op = ops_[index];
-    if (--op.pending[which] > 0) return;
     if (op.kind == TmaOp::Kind::store) {
         owner_.store_answered(op.role, op.store_group, now);
     } else {
-        Sm& target = which == 0 ? owner_ : *owner_.peer();
+        Sm& target = other ? *owner_.peer() : owner_;
         target.credit(op.ring, op.fill, op.bytes, now);
-        if (which == 0) owner_.timeline().add(owner_.index(), kTmaTrack, op.ring, op.start, now, op.fill);
+        if (!other) owner_.timeline().add(owner_.index(), kTmaTrack, op.ring, op.start, now, op.fill);
     }
-    if (op.pending[0] == 0 && op.pending[1] == 0) free_ops_.push_back(index);
+    if (--op.unfinished == 0) free_ops_.push_back(index);
 }
 
 }  // namespace simfa

@@ -1,12 +1,15 @@
 // TMA engine of one SM: a FIFO of copies, a descriptor cache, paced line requests (docs/isa.md section 5).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "box_lines.hpp"
 #include "config.hpp"
 #include "program.hpp"
+#include "ring_buffer.hpp"
 #include "stats.hpp"
 #include "types.hpp"
 
@@ -16,22 +19,31 @@ class MemoryPort;
 class Sm;
 
 // One TMA_TENSOR, TMA_BULK or TMA_STORE from its issue to its last answer.
-struct TmaOp {
+struct alignas(64) TmaOp {
     enum class Kind : std::uint8_t { load, store };
+
+    // What arriving lines touch comes first, in one cache line of the machine that simulates.
+    // Lines that have not come to the own SM and (multicast) the other; + 1 while lines are to be issued.
+    struct Arrivals {
+        Cycle last = -1;                // when the last of them leaves the response port ...
+        std::uint64_t last_number = 0;  // ... as so many-th line of that port
+        std::int32_t missing = 0;
+    };
+    Arrivals arrivals[2];
+    bool split = false;          // multicast is off: each line is requested once for either SM
+    std::int8_t unfinished = 1;  // SMs at which lines are missing or still pass the port
+
     Kind kind = Kind::load;
     bool multicast = false;
-    bool split = false;   // multicast is off: each line is requested once for either SM
     bool second = false;  // of a split operation, `line` is still to be requested for the other SM
-    std::uint32_t line = 0;
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
+    std::uint32_t line = 0;
     std::int64_t fill = 0;         // absolute fill of the ring (load)
     std::int64_t store_group = 0;  // absolute store group of the role (store)
     std::int64_t bytes = 0;        // credited to the fill
     Cycle eligible = 0;
     Cycle start = 0;
-    std::int32_t pending[2] = {
-        0, 0};  // answers missing, own SM and (multicast) the other; +1 while lines are to be issued
     BoxLines lines;
 };
 
@@ -42,18 +54,42 @@ class TmaEngine {
     // Queues an operation issued at `now`; `map` is -1 for bulk copies.
     void issue(const TmaOp& op, int map, Cycle now);
 
-    // Phase 2: starts operations and issues lines that are due at `now`.
-    void run(Cycle now, MemoryPort& port);
+    // Phase 2: starts operations and issues lines that are due at `now`; also lines that are due later, but before
+    // `horizon`, if nothing that happens until then can hold them back or be changed by them.
+    void run(Cycle now, MemoryPort& port, Cycle horizon);
 
-    // A line of `op` arrived; `other` tells that it did so at the other SM (multicast).
+    // A line of `op` is complete at `now`; `other` tells that it is so at the other SM (multicast).
     void answer(std::uint16_t op, bool other, Cycle now);
 
-    // All lines are issued (level 0: the operation is done without traffic).
+    // A line of `op` came at `now` and leaves the response port at `leaves`, as its `number`-th line. Returns true if
+    // it is the last one: `finish` is due at `leaves`.
+    bool arrive(std::uint16_t index, bool other, Cycle leaves, std::uint64_t number, Cycle now) {
+        TmaOp& op = ops_[index];
+        if (!other || op.split) {
+            if (leaves == now) {
+                line_left(now);
+            } else {
+                leaving_[other].push(leaves);
+                if (blocked_ && limited_) next_ = std::min(next_, leaves);
+            }
+        }
+        TmaOp::Arrivals& arrivals = op.arrivals[other];
+        arrivals.last = leaves;
+        arrivals.last_number = number;
+        return --arrivals.missing == 0;
+    }
+
+    // The last line of `op` has left the port of its own or (`other`) of the other SM.
+    void finish(std::uint16_t op, bool other, Cycle now);
+
+    // Level 0: the operation is done without traffic.
     void complete(std::uint16_t op, Cycle now);
 
-    // A coalescer entry came free.
-    void unblock(Cycle now) {
-        if (blocked_ && next_ > now) next_ = now;
+    // A coalescer entry came free; returns true if that lets lines go on at `now`.
+    bool unblock(Cycle now) {
+        if (!blocked_ || limited_ || next_ <= now) return false;
+        next_ = now;
+        return true;
     }
 
     // Counts the cycles up to `end` in which a line is held back.
@@ -63,10 +99,18 @@ class TmaEngine {
         blocked_since_ = end;
     }
 
+    bool blocked() const { return blocked_; }
+
     // First cycle at which `run` has something to do.
     Cycle next() const { return next_; }
-    int in_flight() const { return in_flight_; }
-    bool quiet() const { return queue_size_ == 0 && in_flight_ == 0; }
+    // Lines that have been requested and have not left a port before `now`.
+    int in_flight(Cycle now) const {
+        int lines = in_flight_;
+        for (const RingBuffer<Cycle>& leaving : leaving_)
+            for (std::size_t i = 0; i < leaving.size() && leaving[i] < now; ++i) --lines;
+        return lines;
+    }
+    bool quiet(Cycle now) const { return queue_size_ == 0 && in_flight(now) == 0; }
     const TmaOp& op(std::uint16_t index) const { return ops_[index]; }
 
   private:
@@ -74,7 +118,14 @@ class TmaEngine {
 
     std::uint16_t front() const { return queue_[queue_head_]; }
     void pop();
-    void finish(std::uint16_t index, int which, Cycle now);
+    bool issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPort& port, Cycle horizon);
+    void pace(Cycle now);
+    bool at_limit(Cycle now);
+    void line_left(Cycle now) {
+        --in_flight_;
+        if (blocked_ && next_ > now) next_ = now;
+    }
+    void end_issue(std::uint16_t index, Cycle now, MemoryPort& port);
     void read_source(const TmaOp& op, Cycle now);
     Cycle descriptor_cost(int map);
     std::uint16_t take_op();
@@ -90,14 +141,16 @@ class TmaEngine {
     std::size_t queue_size_ = 0;
     std::vector<int> descriptors_;  // most recently used maps, newest first
     bool started_ = false;          // the front operation is issuing lines
-    bool blocked_ = false;
+    bool blocked_ = false;          // its next line is ready and has to wait ...
+    bool limited_ = false;          // ... for the limit of lines in flight, not for the coalescer
     Cycle blocked_since_ = 0;
-    Cycle last_start_ = -(Cycle{1} << 40);  // of the last operation: long ago
-    Cycle pace_cycle_ = -1;                 // the next line may go out from here on
-    Cycle pace_start_ = -1;                 // cycle of the last line ...
-    std::int32_t pace_used_ = 0;            // ... and so many went out in it
-    std::int32_t in_flight_ = 0;
-    Cycle issued_until_ = 0;  // of the last operation, for the timeline
+    Cycle last_start_ = -(Cycle{1} << 40);      // of the last operation: long ago
+    Cycle pace_cycle_ = -1;                     // the next line may go out from here on
+    Cycle pace_start_ = -1;                     // cycle of the last line ...
+    std::int32_t pace_used_ = 0;                // ... and so many went out in it
+    std::int32_t in_flight_ = 0;                // lines requested, those included that `leaving_` still lists
+    std::array<RingBuffer<Cycle>, 2> leaving_;  // cycles at which lines leave the ports; looked at when the limit binds
+    Cycle issued_until_ = 0;                    // of the last operation, for the timeline
     Cycle next_ = kNever;
 };
 

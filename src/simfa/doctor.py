@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -57,12 +58,14 @@ def examine() -> Findings:
     """Return what is installed and visible; nothing here raises for something that is absent."""
     core, core_problem = _core()
     gpus, gpu_problem = _gpus()
-    tools = {name: _tool_version(name) for name in TOOLS}
+    tools = {name: _nvcc_version() if name == "nvcc" else _tool_version(name) for name in TOOLS}
     missing = []
     if not any(gpu.is_hopper for gpu in gpus):
         missing.append("a Hopper GPU (compute capability 9.0)")
     if tools["nvcc"] is None:
         missing.append("nvcc")
+    if not _has_gpu_library():
+        missing.append("CuPy, PyCUDA or PyTorch (pip install 'simfa[gpu]')")
     return Findings(
         simfa=__version__,
         python=".".join(str(part) for part in sys.version_info[:3]),
@@ -127,6 +130,23 @@ def _tool_version(name: str) -> str | None:
         return None
     match = re.search(r"\d+\.\d+(?:\.\d+)*", text)
     return match.group() if match else "found"
+
+
+def _nvcc_version() -> str | None:
+    """Return the version of the nvcc that `simfa instrument build` would use, on PATH or not; None without one."""
+    from simfa.instrument.toolchain import find_nvcc
+
+    try:
+        return ".".join(map(str, find_nvcc().version))
+    except InstrumentError:
+        return None
+
+
+def _has_gpu_library() -> bool:
+    """Whether one of the libraries that `simfa capture` can use is installed; none is imported."""
+    from simfa.instrument.gpu import BACKENDS
+
+    return any(importlib.util.find_spec(name) for name in BACKENDS)
 
 
 def _fa3_sources() -> str | None:

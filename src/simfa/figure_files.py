@@ -1,11 +1,14 @@
-"""A folder of figures: SVG files, and `figures.json` that says what each shows.
+"""A folder of figures: SVG files and tables, and `figures.json` that says what each shows and where it belongs.
 
 `simfa figures` writes such a folder, `simfa report --figures` reads it.
 """
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+
+Section = Literal["analytical", "ablation", "sensitivity"]
 
 INDEX_NAME = "figures.json"
 
@@ -19,11 +22,24 @@ class FigureFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caption: str
 
 
+class FigureTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One table as it is shown: text in every cell; `numbers` are the columns that are set to the right."""
+
+    title: str
+    caption: str
+    headers: list[str]
+    rows: list[list[str]]
+    numbers: list[int] = []
+
+
 class FigureIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `figures.json` holds, in the order of showing."""
+    """What `figures.json` holds, in the order of showing: `section` is the part of the report, `text` stands above."""
 
     tool_version: str
     figures: list[FigureFile]
+    tables: list[FigureTable] = []
+    section: Section = "analytical"
+    text: str = ""
 
 
 def index_path(folder: str | Path) -> Path:

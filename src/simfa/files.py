@@ -60,21 +60,26 @@ def write_json(path: str | os.PathLike[str], value: object) -> None:
         handle.write(json_bytes(value))
 
 
-def write_manifest(
-    output: str | os.PathLike[str], command: str, inputs: Mapping[str, str | os.PathLike[str]], **facts: object
-) -> None:
-    """Write `<output>.manifest.json`: tool version, command, sha256 of each input and of the output, and `facts`.
+def manifest(command: str, inputs: Mapping[str, str | os.PathLike[str]], **facts: object) -> dict[str, Any]:
+    """Return where a result comes from: tool version, command, sha256 of each input, and `facts`.
 
     File names are stored without their folders, so that the manifest does not depend on where it was made.
     """
-    target = Path(output)
-    manifest = {
+    return {
         "tool": "simfa",
         "tool_version": __version__,
         "command": command,
         "inputs": {key: {"name": Path(path).name, "sha256": sha256_of(path)} for key, path in inputs.items()},
         **facts,
     }
+
+
+def write_manifest(
+    output: str | os.PathLike[str], command: str, inputs: Mapping[str, str | os.PathLike[str]], **facts: object
+) -> None:
+    """Write `<output>.manifest.json`: what `manifest` returns, and the sha256 of the output."""
+    target = Path(output)
+    written = manifest(command, inputs, **facts)
     if target.is_file():
-        manifest["output"] = {"name": target.name, "sha256": sha256_of(target)}
-    write_json(target.with_name(target.name + ".manifest.json"), manifest)
+        written["output"] = {"name": target.name, "sha256": sha256_of(target)}
+    write_json(target.with_name(target.name + ".manifest.json"), written)

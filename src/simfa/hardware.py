@@ -153,6 +153,7 @@ class Memory(Group, frozen=True):
     efficiency: Annotated[float, Meta(gt=0, le=1)]
     latency_ns: Nanoseconds
     write_cost: Rate
+    write_queue_entries: Count
     dram: Dram
 
 
@@ -208,6 +209,8 @@ class HardwareSpec(Group, frozen=True):
             raise ValueError(
                 f"tma.issue_bytes_per_cycle {port} neither divides nor is a multiple of a {line}-byte line"
             )
+        if line % self.tma.request_bytes:
+            raise ValueError(f"tma.request_bytes {self.tma.request_bytes} does not divide a {line}-byte line")
 
     @property
     def tensor_flop_per_s(self) -> float:

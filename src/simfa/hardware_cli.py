@@ -2,6 +2,7 @@
 
 import difflib
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -47,32 +48,15 @@ def overlay_changes(overlay: str, base: str = "h100-sxm") -> dict[str, Any]:
     return {path: value_at(after.spec, path) for path in changed}
 
 
-@click.group()
-def hardware() -> None:
-    """Presets: every value of the model with its unit, status and source."""
+PRESET_COLUMNS = ("preset", "GPU", "SMs", "MHz", "TFLOPS", "L2 MiB", "GB/s", "calibrated", "assumed")
 
 
-@hardware.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def list_presets(as_json: bool) -> None:
-    """List presets and overlays."""
-    presets = [load_preset(name) for name in preset_names()]
-    overlays = {name: overlay_changes(name) for name in overlay_names()}
-    if as_json:
-        rows = {
-            preset.name: {
-                "gpu": preset.spec.gpu.name,
-                "sha256": preset.spec.sha256(),
-                "status_counts": dict(Counter(entry.status for entry in preset.provenance.values())),
-            }
-            for preset in presets
-        }
-        click.echo(json_bytes({"presets": rows, "overlays": overlays}).decode(), nl=False)
-        return
-    table = []
-    for preset in presets:
+def preset_rows() -> list[tuple[str, ...]]:
+    """Return one row of `PRESET_COLUMNS` for each shipped preset; the last two count values of that status."""
+    rows: list[tuple[str, ...]] = []
+    for preset in map(load_preset, preset_names()):
         spec, counts = preset.spec, Counter(entry.status for entry in preset.provenance.values())
-        table.append(
+        rows.append(
             (
                 preset.name,
                 spec.gpu.name,
@@ -85,13 +69,38 @@ def list_presets(as_json: bool) -> None:
                 str(counts["assumed"]),
             )
         )
-    headers = ("preset", "GPU", "SMs", "MHz", "TFLOPS", "L2 MiB", "GB/s", "calibrated", "assumed")
-    click.echo(text_table(headers, table, right=range(2, 9)))
+    return rows
+
+
+def changes_text(changes: Mapping[str, Any]) -> str:
+    """Return what an overlay sets as `path = value, ...`."""
+    return ", ".join(f"{path} = {value_text(value)}" for path, value in changes.items())
+
+
+@click.group()
+def hardware() -> None:
+    """Presets: every value of the model with its unit, status and source."""
+
+
+@hardware.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def list_presets(as_json: bool) -> None:
+    """List presets and overlays."""
+    overlays = {name: overlay_changes(name) for name in overlay_names()}
+    if as_json:
+        rows = {
+            preset.name: {
+                "gpu": preset.spec.gpu.name,
+                "sha256": preset.spec.sha256(),
+                "status_counts": dict(Counter(entry.status for entry in preset.provenance.values())),
+            }
+            for preset in map(load_preset, preset_names())
+        }
+        click.echo(json_bytes({"presets": rows, "overlays": overlays}).decode(), nl=False)
+        return
+    click.echo(text_table(PRESET_COLUMNS, preset_rows(), right=range(2, 9)))
     click.echo()
-    changes = [
-        (name, ", ".join(f"{path} = {value_text(value)}" for path, value in overlays[name].items()))
-        for name in overlays
-    ]
+    changes = [(name, changes_text(changed)) for name, changed in overlays.items()]
     click.echo(text_table(("overlay", "sets"), changes))
 
 

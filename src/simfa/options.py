@@ -6,22 +6,11 @@ from typing import Any
 
 import click
 
-from simfa.hardware import Preset, load_preset
+from simfa.hardware import Preset, load_preset, overlay_names, preset_names
 from simfa.recording import recording_options
 from simfa.workload import MODELS, AttentionShape, model_shape
 
-_SHAPE_FLAGS = (
-    "batch",
-    "seqlen",
-    "seqlen_q",
-    "seqlen_kv",
-    "heads_q",
-    "heads_kv",
-    "head_dim",
-    "causal",
-    "dtype",
-    "model",
-)
+_SHAPE_FLAGS = ("model", "seqlen", *AttentionShape.__struct_fields__)
 
 
 def shape_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,12 +84,29 @@ def shape_from_flags(
     return AttentionShape(seqlen_q=length_q, seqlen_kv=length_kv, causal=causal, dtype=dtype, **(defaults | sizes))
 
 
+def _complete(names: Callable[[], list[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes a shipped name on the command line; a file's name is the shell's to complete."""
+    return lambda _, __, typed: [name for name in names() if name.startswith(typed)]
+
+
 def gpu_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--gpu`, `--overlay`, `--set` and `--sm-clock-mhz`; a command passes them on to `load_gpu`."""
     for option in reversed(
         [
-            click.option("--gpu", default="h100-sxm", show_default=True, help="Preset name or a .toml file."),
-            click.option("--overlay", "overlays", multiple=True, help="Named change over the preset, e.g. no-lrc."),
+            click.option(
+                "--gpu",
+                default="h100-sxm",
+                show_default=True,
+                shell_complete=_complete(preset_names),
+                help="Preset name or a .toml file.",
+            ),
+            click.option(
+                "--overlay",
+                "overlays",
+                multiple=True,
+                shell_complete=_complete(overlay_names),
+                help="Named change over the preset, e.g. no-lrc.",
+            ),
             click.option("--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Change one preset value."),
             click.option("--sm-clock-mhz", type=float, help="SM clock; values of other clocks stay in ns."),
         ]

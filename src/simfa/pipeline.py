@@ -44,8 +44,9 @@ def kernel_trace(
 
 def predict(
     shape: AttentionShape,
-    preset: Preset | str = "h100-sxm",
+    gpu: Preset | str = "h100-sxm",
     *,
+    kernel: KernelSpec | None = None,
     kernel_version: str = "latest",
     sm_clock_hz: float | None = None,
     rules: Literal["source", "paper"] = "source",
@@ -54,18 +55,18 @@ def predict(
     timeline: Recording | None = None,
     progress: "Callable[[Progress], None] | None" = None,
 ) -> "RunResult":
-    """Simulate one attention call: the kernel FA3 picks for `shape`, on `preset` at `sm_clock_hz`.
+    """Simulate one attention call on `gpu` at `sm_clock_hz`: `kernel`, else the one FA3 picks for `shape`.
 
-    `preset` is a loaded preset or the name of one. Raises `ShapeError` for shapes without a kernel, `HardwareError` for
-    a bad preset, `SimulationError` for what cannot run.
+    `gpu` is a loaded preset or the name of one. A kernel of your own starts from `kernel_for(shape)`. Raises
+    `ShapeError` for shapes without a kernel, `HardwareError` for a bad preset, `SimulationError` for what cannot run.
     """
     from simfa.simulate.engine import run
 
-    loaded = load_preset(preset) if isinstance(preset, str) else preset
+    loaded = load_preset(gpu) if isinstance(gpu, str) else gpu
     hardware = loaded.spec
     if sm_clock_hz is not None:
         hardware = msgspec.structs.replace(hardware, gpu=msgspec.structs.replace(hardware.gpu, sm_clock_hz=sm_clock_hz))
-    kernel = kernel_for(shape, kernel_version)
+    kernel = kernel_for(shape, kernel_version) if kernel is None else kernel
     trace = kernel_trace(shape, kernel, hardware.gpu.sm_count, rules)
     return run(
         trace,

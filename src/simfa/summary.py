@@ -3,13 +3,14 @@
 Errors are fractions; signs are simulated minus measured.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 
 class Interval(NamedTuple):
-    """A confidence interval; `interval_method` of the set says which."""
+    """The ends of an interval: of confidence (`interval_method` of the set says how made), or of rounding."""
 
     low: float
     high: float
@@ -45,8 +46,9 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1.
 
-    `measured_us` is the median of `repeats` launches. `compared` is `latency`, or `cycles` where clocks differ: both
-    times are then SM cycles at the measured clock, and `conversion` says how they were made.
+    `measured_us` is the median of `repeats` launches, and lies in `measured_interval` where an export rounded.
+    `compared` is `latency`, or `cycles` where clocks differ: both times are then SM cycles at the measured clock, and
+    `conversion` says how they were made.
     """
 
     id: str
@@ -76,6 +78,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     error_interval: Interval | None = None
     compared: str = "latency"
     conversion: str = ""
+    measured_interval: Interval | None = None
 
 
 class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +86,7 @@ class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     `definition` says what `l2_bytes` counts (`sm_side`, `lts_from_sm`, `lts_all`), or is `dram`. `error` is the signed
     fraction modelled / measured - 1. What is not compared has neither, and its reason in `not_compared`.
+    `measured_interval` is what the export's rounding left open, in bytes.
     """
 
     id: str
@@ -93,6 +97,31 @@ class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
     modelled_bytes: int | None
     error: float | None
     not_compared: str
+    measured_interval: Interval | None = None
+
+
+class TrafficGap(NamedTuple):
+    """Quantities that are not compared with some models, for one reason, in the cases `ids`."""
+
+    quantities: tuple[str, ...]
+    models: tuple[str, ...]
+    reason: str
+    ids: tuple[str, ...]
+
+
+def traffic_gaps(traffic: Sequence[TrafficComparison]) -> list[TrafficGap]:
+    """Return what is not compared: first models with one reason joined, then quantities."""
+    ids: dict[tuple[str, str, str], list[str]] = {}
+    for entry in traffic:
+        if entry.error is None:
+            ids.setdefault((entry.quantity, entry.model, entry.not_compared), []).append(entry.id)
+    models: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (quantity, model, reason), found in ids.items():
+        models.setdefault((quantity, reason, tuple(found)), []).append(model)
+    quantities: dict[tuple[tuple[str, ...], str, tuple[str, ...]], list[str]] = {}
+    for (quantity, reason, cases), who in models.items():
+        quantities.setdefault((tuple(who), reason, cases), []).append(quantity)
+    return [TrafficGap(tuple(what), who, reason, cases) for (who, reason, cases), what in quantities.items()]
 
 
 class SetResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,6 +63,7 @@ def draw_memory(chooser: Chooser, hardware: HardwareSpec) -> HardwareSpec:
             efficiency=pick([1.0, 0.83]),
             latency_ns=pick([0.0, 11.5, 80.0]),
             write_cost=pick([1.0, 1.5]),
+            write_queue_entries=pick([1, 3, 32]),
         ),
     )
 

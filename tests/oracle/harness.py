@@ -55,6 +55,14 @@ def differences(expected: EngineResult, actual: EngineResult) -> list[str]:
     return found
 
 
+def differences_from(expected: ReferenceResult, case: Case, engine: Engine) -> list[str]:
+    """Return how the engine's result differs; every case ends on the reference, so a hang is a difference."""
+    try:
+        return differences(expected, engine(case))
+    except SimulationError as error:
+        return [f"cycles: expected {expected.cycles}, got an error: {error}"]
+
+
 def _first_issue(key: tuple[int, int], expected: EngineResult, actual: EngineResult) -> str | None:
     """Return the first issue of a role that differs."""
     for number, (ours, theirs) in enumerate(zip_longest(expected.issues[key], actual.issues[key])):
@@ -97,14 +105,6 @@ class Comparison:
         self.coverage.update(expected.paths)
         self.coverage.update(features_of(case.trace, case.hardware))
         if self.engine is not None:
-            found = self._differences(expected, case, self.engine)
+            found = differences_from(expected, case, self.engine)
             if found:
                 self.different.append(Difference(name, found))
-
-    @staticmethod
-    def _differences(expected: ReferenceResult, case: Case, engine: Engine) -> list[str]:
-        """Return how the engine's result differs; every case ends on the reference, so a hang is a difference."""
-        try:
-            return differences(expected, engine(case))
-        except SimulationError as error:
-            return [f"cycles: expected {expected.cycles}, got an error: {error}"]

@@ -66,6 +66,18 @@ def test_fewer_sms_take_more_turns() -> None:
     assert 1.5 < two / four < 2.5
 
 
+def test_a_short_write_queue_holds_slices_back() -> None:
+    # More output than L2 holds: its lines are written back while the kernel runs.
+    shape = AttentionShape(batch=1, seqlen_q=2048, seqlen_kv=128, heads_q=64, heads_kv=64, head_dim=128)
+    small_l2 = "l2.capacity_bytes=3276800"
+    one, many = (
+        predict(shape, load_preset("h100-sxm", overrides=[small_l2, f"memory.write_queue_entries={entries}"]))
+        for entries in (1, 32)
+    )
+    assert many.dram_write_bytes > 2 * 3276800
+    assert one.cycles > many.cycles
+
+
 @pytest.mark.parametrize(
     ("override", "words"),
     [
@@ -81,7 +93,7 @@ def test_fewer_sms_take_more_turns() -> None:
         ("tma.max_lines_in_flight=20000", "tma.max_lines_in_flight is 20000; expected 1 to 16383"),
         ("tma.max_lines_in_flight=3000000000", "max_lines_in_flight is 3000000000; expected a number of 32 bits"),
         ("tma.descriptor_cache_entries=5000", "tma.descriptor_cache_entries is 5000; expected 1 to 4096"),
-        ("tma.request_bytes=256", "tma.request_bytes is not a power of two up to a line"),
+        ("tma.request_bytes=256", "tma.request_bytes 256 does not divide a 128-byte line"),
         ("sm.issue_width=5", "sm.issue_width is 5; expected 1 to 4"),
         ("l2.mshr_entries=1000000", "l2.mshr_entries is 1000000; expected 1 to 65536"),
         ("l2.mshr_merges=1000000", "l2.mshr_merges is 1000000; expected 1 to 65536"),
@@ -89,6 +101,10 @@ def test_fewer_sms_take_more_turns() -> None:
         ("l2.ways=1280", "l2.ways is 1280; expected 1 to 1024"),
         ("l2.capacity_bytes=1048576000000", "lines in l2.capacity_bytes is 8192000000; expected 1 to 134217728"),
         ("crossbar.near_latency_cycles=1", "crossbar.near_latency_cycles: expected 2 or more"),
+        ("tensor_core.wgmma_min_cycles=9223372036854775808", "beyond what the engine holds"),
+        ("memory.peak_bytes_per_s=1e-300", "beyond what the engine holds"),
+        ("memory.latency_ns=1e300", "beyond what the engine holds"),
+        ("grid.launch_ns=1e300", "beyond what the engine holds"),
     ],
 )
 def test_limits_are_stated(override: str, words: str) -> None:

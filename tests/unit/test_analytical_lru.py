@@ -14,7 +14,7 @@ from simfa.analytical.lru import order_shape, section_width, simulate_lru, tile_
 from simfa.analytical.reuse import fits, refetched_bytes
 from simfa.kernel import kernel_for
 from simfa.schedule import section_heads, tile_order
-from simfa.workload import AttentionShape
+from simfa.workload import AttentionShape, model_shape
 from tests.unit.analytical_cases import (
     GB10_BYTES,
     GB10_SMS,
@@ -183,6 +183,16 @@ def test_agrees_with_the_closed_form_off_the_edge(
         assert simulated == pytest.approx(closed, rel=0.01 if order == "cyclic" else 0.06), seqlen
         compared += 1
     assert compared >= 2
+
+
+@pytest.mark.parametrize("model", ["llama3-8b", "llama3.1-405b"])
+@pytest.mark.parametrize("seqlen", [4096, 16384, 24576, 65536])
+def test_agrees_with_the_closed_form_under_a_causal_mask(model: str, seqlen: int) -> None:
+    closed, simulated = (
+        traffic(model_shape(model, seqlen, causal=True), "h800-sxm", policy).dram_bytes
+        for policy in ("capacity", "lru")
+    )
+    assert simulated == pytest.approx(closed, rel=0.04)
 
 
 def test_near_the_edge_the_two_differ_and_say_so() -> None:

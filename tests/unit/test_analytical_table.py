@@ -135,6 +135,8 @@ BAD_CELLS = [
     ("1e3", "is 1e3; expected a positive whole number"),
     ("٣", "is ٣; expected a positive whole number"),
     (str(2**63), f"expected at most {2**63 - 1}"),
+    ("5\0", r"is '5\x00'; expected a positive whole number"),
+    ("x" * 1000, f"is {'x' * 57}...; expected a positive whole number"),
 ]
 
 
@@ -146,6 +148,17 @@ def test_a_bad_cell_names_line_and_column(tmp_path: Path, cell: str, message: st
         price_table(source, target, GPU, "paper")
     assert f"{source} line 3, column seqlen_kv: " in str(caught.value) and message in str(caught.value)
     assert not target.exists() and sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
+
+
+def test_the_input_is_never_the_output(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text(HEADER + "\n1,5,5,1,1,64\n")
+    (tmp_path / "link.csv").symlink_to(source)
+    for target, rejects in ((source, None), (tmp_path / "link.csv", None), (tmp_path / "out.csv", source)):
+        with pytest.raises(AnalyticalError, match="is the input table too"):
+            price_table(source, target, GPU, "paper", rejects)
+    assert source.read_text() == HEADER + "\n1,5,5,1,1,64\n"
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_keep_going_collects_bad_rows(tmp_path: Path) -> None:

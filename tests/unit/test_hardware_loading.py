@@ -51,6 +51,9 @@ def test_overlays_change_something(name: str) -> None:
         ("gpu.sm_count=131", "gpu.sm_count 131 is odd; SMs come in pairs"),
         ("l2.ways=19", "not a whole number of sets"),
         ("crossbar.far_latency_cycles=100", "far_latency_cycles is below near_latency_cycles"),
+        ("tma.request_bytes=96", "tma.request_bytes 96 does not divide a 128-byte line"),
+        ("tma.request_bytes=256", "tma.request_bytes 256 does not divide a 128-byte line"),
+        ("memory.write_queue_entries=0", r"Expected `int` >= 1 - at `memory\.write_queue_entries`"),
         ("memory.efficiency=1.5", r"<= 1\.0 - at `memory\.efficiency`"),
     ],
 )

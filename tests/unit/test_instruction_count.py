@@ -1,6 +1,8 @@
 """The gate on instruction counts: what passes, what fails, what is skipped and why."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,12 @@ def test_without_valgrind_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(instruction_count.shutil, "which", lambda _: None)
     assert main(["no-such-file"]) == 0
     assert capsys.readouterr().out == "instruction count skipped: needs valgrind\n"
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind: to count instructions")
+def test_a_program_that_does_not_run_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "no-such-file")]) == 1
+    assert "no-such-file cannot be counted: " in capsys.readouterr().out
 
 
 def test_recorded_counts_are_counts() -> None:

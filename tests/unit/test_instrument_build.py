@@ -79,6 +79,21 @@ def test_a_build_is_cached_and_its_manifest_complete(tree: Fa3Sources, compiler,
     assert manifest["cost"]["peak_memory_bytes"] > 0
 
 
+@pytest.mark.parametrize("lost", [[LIBRARY_NAME], [f"{LIBRARY_NAME}.manifest.json"], []])
+def test_a_damaged_build_in_the_cache_is_built_again(
+    tree: Fa3Sources, compiler, tmp_path: Path, lost: list[str]
+) -> None:
+    nvcc = compiler()
+    first = build_library(tree, 1, KERNELS, nvcc)
+    whole = first.library.read_bytes()
+    first.library.write_bytes(whole[:3])
+    for name in lost:
+        (first.library.parent / name).unlink()
+    second = build_library(tree, 1, KERNELS, nvcc)
+    assert (second.cached, second.library.read_bytes(), runs(tmp_path)) == (False, whole, 2)
+    assert build_library(tree, 1, KERNELS, nvcc).cached
+
+
 def test_the_compiler_sees_the_patched_copy_and_the_kernel_list(tree: Fa3Sources, compiler, tmp_path: Path) -> None:
     build_library(tree, 1, KERNELS, compiler())
     given = tmp_path / "given"
@@ -175,6 +190,15 @@ def test_patch_command_does_not_overwrite_its_source(tree: Fa3Sources) -> None:
     done = CliRunner().invoke(instrument, ["patch", "--source", root, "-o", root])
     assert isinstance(done.exception, InstrumentError)
     assert "write the patched copy elsewhere" in str(done.exception)
+
+
+def test_patch_command_does_not_overwrite_its_source_through_a_link(tree: Fa3Sources, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "hopper").symlink_to(tree.hopper)
+    result = CliRunner().invoke(instrument, ["patch", "--source", str(tree.hopper.parent), "-o", str(elsewhere)])
+    assert isinstance(result.exception, InstrumentError)
+    assert {path.name: path.read_text() for path in tree.hopper.iterdir()} == fa3_skeleton.sources()
 
 
 def test_fetch_command_shows_a_checkout(tree: Fa3Sources) -> None:

@@ -132,6 +132,11 @@ def test_a_file_that_is_not_there_is_refused() -> None:
         patch_sources(sources, 2)
 
 
+def test_an_empty_file_is_refused_by_what_it_lacks() -> None:
+    with pytest.raises(InstrumentError, match=r"'include in the epilogue': 0 call-sites match .* expected 1"):
+        patch_sources(fa3_skeleton.sources() | {EPILOGUE: ""}, 2)
+
+
 def test_unknown_level_is_refused() -> None:
     with pytest.raises(InstrumentError, match="event level 3"):
         patch_sources(fa3_skeleton.sources(), 3)

@@ -25,15 +25,15 @@ KERNEL = parse_kernel("hdim128-fp16-full-cluster2")
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the plain and the level-1 library, or skip with the reason."""
-    try:
-        find_nvcc()
-        find_disassembler()
-    except InstrumentError as error:
-        pytest.skip(f"no CUDA compiler or disassembler: {error}")
+    for name, find in (("nvcc", find_nvcc), ("nvidia-cuda-nvdisasm", find_disassembler)):
+        try:
+            find()
+        except InstrumentError as error:
+            pytest.skip(f"needs {name}: {error}")
     try:
         found = fetch_release()
     except InstrumentError as error:
-        pytest.skip(f"no FA3 sources: {error}")
+        pytest.skip(f"needs fa3-sources: {error}")
     folder = tmp_path_factory.mktemp("pair")
     build_pair(found, 1, [KERNEL], folder, print)
     return folder
@@ -59,7 +59,7 @@ def test_libraries_load_and_tell_what_the_machine_lacks(pair: Path) -> None:
     assert (plain.level, probed.level) == (0, 1)
     assert plain.kernels == [KERNEL]
     if plain.device_problem() is None:
-        pytest.skip("this machine has a Hopper GPU: tests/gpu and `make gpu-check` run the kernels")
+        pytest.skip("needs no-gpu: tests/gpu and `make gpu-check` run the kernels here")
     with pytest.raises(InstrumentError, match="no usable GPU"):
         plain.sm_count()
     with pytest.raises(InstrumentError, match="holds the plain kernel and cannot trace"):

@@ -232,3 +232,11 @@ class TestDownload:
         name = module.prepare_metadata_for_build_wheel(str(tmp_path))
         assert name == "some-project-1.2.dist-info"
         assert (tmp_path / name / "METADATA").read_text() == (tmp_path / "PKG-INFO").read_text()
+
+
+def test_a_header_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "hopper").mkdir()
+    (tmp_path / "hopper" / "utils.h").write_bytes(b"// caf\xe9\n")
+    found = sources.Fa3Sources(tmp_path / "hopper", tmp_path, "made up")
+    with pytest.raises(InstrumentError, match=r"utils\.h: byte 6 is no UTF-8 text"):
+        found.headers()

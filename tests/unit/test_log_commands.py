@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from simfa.cli import simfa
 from simfa.errors import LogError, ShapeError
+from simfa.hardware import load_preset
 
 SMALL = ["synth", "--seqlen", "512", "--heads-q", "2"]
 
@@ -57,6 +59,33 @@ def test_info_says_what_a_log_is(path):
     # 8 tiles of 3 blocks: producer, four warps of each consumer, and the two events of the store.
     assert facts["records"] == 8 * ((1 + 16 + 1) + 4 * (3 + 50 + 1) + 4 * (2 + 42 + 1) + 2)
     assert (facts["dropped"], facts["truncated"], facts["rows_with_clock_going_backwards"]) == (0, False, 0)
+
+
+def test_info_tells_how_well_the_clocks_fit_one_timeline(path):
+    timeline = json.loads(run("log", "info", path, "--json").stdout)["timeline"]
+    clock_hz = load_preset("h100-sxm").spec.gpu.sm_clock_hz
+    # A pair is good to a tick of the global timer, and a kernel of some microseconds has hundreds of ticks.
+    assert timeline["frequency_hz"] == pytest.approx(clock_hz, rel=1e-3)
+    assert timeline["globaltimer_tick_ns"] % 32 == 0
+    assert timeline["largest_residual_ns"] <= 32
+    assert f"{timeline['sms']} SMs at {clock_hz / 1e6:.1f} MHz" in run("log", "info", path).stdout
+
+
+def test_info_says_why_there_is_no_timeline(path, tmp_path):
+    data = bytearray(Path(path).read_bytes())
+    rows = int.from_bytes(data[16:24], "little")
+    data[rows + 48 : rows + 56] = bytes(8)  # the end stamp of the global timer: never written
+    broken = tmp_path / "broken.salog"
+    broken.write_bytes(data)
+    result = run("log", "info", broken)
+    assert result.exit_code == 0
+    assert "timeline     none: row 0: a clock runs backwards" in result.stdout
+
+
+def test_stats_with_a_run_compares(path, tmp_path):
+    result = run("log", "stats", path, "--run", tmp_path)
+    assert isinstance(result.exception, LogError)
+    assert f"{tmp_path / 'stats.json'}: cannot be read" in str(result.exception)
 
 
 def test_stats_prints_a_table_or_json(path):

@@ -1,11 +1,13 @@
 """benchmark_attn.py and nvbench: means, not launches, and useless under a profiler."""
 
+import csv
 from pathlib import Path
 
 import pytest
 from measure_exports import PRELUDE, csv_text, details, load, one
 
 from simfa.errors import MeasureError
+from simfa.measure.write import write
 
 ATTN = """Running on NVIDIA H100
 ### headdim = 128, causal = False, seqlen = 8192 ###
@@ -109,3 +111,69 @@ def test_cut_rows_are_dropped(tmp_path: Path) -> None:
     assert len(load(tmp_path, ATTN[: ATTN.rindex("TFLOPS")]).launches) == 3
     assert len(load(tmp_path, MARKDOWN[: MARKDOWN.rindex("|  1.0G") if "|  1.0G" in MARKDOWN else -30]).launches) == 2
     assert one(load(tmp_path, ATTN[: ATTN.index("Fav3 fwd") + 12])).kernel == "Fav2 fwd"
+
+
+def shapes(folder: Path, heading: str, *results: str) -> list[tuple[str | None, set[str]]]:
+    """Shape and flags of each result under a heading."""
+    found = load(folder, "\n".join([f"### {heading} ###", *results, ""]))
+    kept = {"benchmark", "mean_of=unknown"}
+    return [
+        (None if launch.shape is None else launch.shape.describe(), set(launch.flags) - kept)
+        for launch in found.launches
+    ]
+
+
+BY_SCRIPT = {"heads_by_script", "dtype_by_script"}
+# 4 B H L S D operations of B2 L8192 H16 D128: 1.0995e12, half of that under a causal mask.
+SHAPES = [
+    ("headdim = 128, causal = False, seqlen = 8192", "Fav3 fwd: 1.620ms, 678.7 TFLOPS",
+     "B2 L8192 S8192 H16/16 D128 full bf16", BY_SCRIPT | {"batch_by_rate"}),
+    ("mode = fwd, headdim = 128, causal = True, batch_size = 2, seqlen = 8192", "Fav3 fwd: 0.810ms, 678.7 TFLOPS",
+     "B2 L8192 S8192 H16/16 D128 causal bf16", BY_SCRIPT),
+    ("causal=True, headdim=64, batch_size=32, seqlen=512", "Fav3 fwd: 0.206ms",
+     "B32 L512 S512 H32/32 D64 causal bf16", BY_SCRIPT),
+    # A time of two digits allows several batches, of which the script's own is taken.
+    ("headdim = 64, causal = False, seqlen = 512", "Fav3 fwd: 0.12ms, 572.6 TFLOPS",
+     "B32 L512 S512 H32/32 D64 full bf16", BY_SCRIPT | {"batch_by_rate"}),
+    ("headdim = 64, causal = False, seqlen = 1000", "Fav3 fwd: 0.12ms, 2184.5 TFLOPS", None, {"batch_unknown"}),
+    ("headdim = 128, mode = causal, seqlen_q = 1, seqlen_k = 4096, batch = 4, nheads = 32, nheads_kv = 8, dtype = fp16",
+     "Fav3 fwd: 0.010ms", "B4 L1 S4096 H32/8 D128 causal fp16", set()),
+    ("headdim = 128, causal = False, seqlen = 8192", "Fav3 fwd: 1.620ms", None, {"batch_unknown"}),
+    ("headdim = 128, causal = False, seqlen = 8192, batch_size = 4", "Fav3 fwd: 1.620ms, 678.7 TFLOPS",
+     None, {"shape_contradicts_rate"}),
+    ("headdim = 128, headdim_v = 512, causal = False, seqlen = 8192, batch = 1", "Fav3 fwd: 1.620ms",
+     None, {"head_dim_v_differs"}),
+    ("headdim = 128, seqlen = 8192, batch = 1", "Fav3 fwd: 1.620ms", None, {"shape_unstated"}),
+    ("headdim = 128, causal = maybe, seqlen = 8192, batch = 1", "Fav3 fwd: 1.620ms", None, {"shape_unstated"}),
+    ("headdim = 4096, causal = False, seqlen = 8192, batch = 1", "Fav3 fwd: 1.620ms", None, {"shape_impossible"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("heading", "result", "shape", "flags"), SHAPES)
+def test_heading_and_rate_give_the_shape(
+    tmp_path: Path, heading: str, result: str, shape: str | None, flags: set[str]
+) -> None:
+    assert shapes(tmp_path, heading, result) == [(shape, flags)]
+
+
+def test_other_kernels_have_no_shape(tmp_path: Path) -> None:
+    results = [f"{name}: 1.620ms, 678.7 TFLOPS" for name in ("Fav2 fwd", "CuDNN fwd", "Fav3 bwd", "Fav3 fwd + bwd")]
+    assert shapes(tmp_path, "headdim = 128, causal = False, seqlen = 8192", *results) == [(None, set())] * 4
+
+
+def test_shape_columns_stand_in_the_table_where_a_shape_is_known(tmp_path: Path) -> None:
+    known = load(
+        tmp_path, "### headdim = 64, causal = True, batch = 2, seqlen = 512 ###\nFav3 fwd: 1ms\nFav2 fwd: 2ms\n"
+    )
+    write(tmp_path / "table.csv", known)
+    with (tmp_path / "table.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    names = ("batch", "seqlen_q", "seqlen_kv", "heads_q", "heads_kv", "head_dim", "causal", "dtype")
+    assert [[row[name] for name in names] for row in rows] == [
+        ["2", "512", "512", "32", "32", "64", "1", "bf16"], [""] * 8
+    ]  # fmt: skip
+    frame = known.to_frame()
+    assert frame["head_dim"].tolist()[0] == 64
+    assert frame["head_dim"].isna().tolist() == [False, True]
+    write(tmp_path / "other.csv", load(tmp_path, "### seqlen = 512 ###\nFav3 fwd: 1ms\n"))
+    assert "head_dim" not in (tmp_path / "other.csv").read_text().splitlines()[0].split(",")

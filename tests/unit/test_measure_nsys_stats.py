@@ -2,11 +2,15 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from measure_exports import COPY_ROW, FA3, NSYS_SUMMARY, NSYS_TRACE, console, csv_text, load, one, trace_row
 
 from simfa.errors import MeasureError
+from simfa.measure.csv_lines import TailSplitter, split
 
 CHATTER = "Generating SQLite file a.sqlite from a.nsys-rep\nProcessing [a.sqlite] with [cuda_gpu_trace.py]...\n"
 SUMMARY_ROW = ["100.0", "915360", "3", "305120.0", "305100.0", "305000", "305260", "130.5", FA3]
@@ -158,3 +162,54 @@ def test_last_row_without_line_end_may_be_cut(tmp_path: Path) -> None:
 def test_ambiguous_comma_names_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match=r"export.txt:2: column 'Duration': value '1,5'"):
         load(tmp_path, csv_text([NSYS_TRACE, trace_row(duration="1,5")]))
+
+
+CELLS = st.lists(st.text('ab ,"\t1.', max_size=4), max_size=7)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=4), st.booleans())
+def test_a_line_is_split_alike_with_its_tail_remembered(table: list[list[str]], quoted: bool) -> None:
+    splitter = TailSplitter(3)
+    for cells in table * 2:
+        line = csv_text([cells], csv.QUOTE_ALL).rstrip("\n") if quoted else ",".join(cells)
+        assert splitter(line) == split(line)
+
+
+def test_launches_alike_are_read_as_launches_apart(tmp_path: Path) -> None:
+    titles = [title.replace("(ns)", "(us)") for title in NSYS_TRACE]
+    # Times of every form, an id that is missing, another grid, a copy, a mangled row: whole table against row by row.
+    times = [
+        ("1.5", "305.120"),
+        ("2", "305"),
+        ("1,234.5", "1,305.120"),
+        ("7.25", "0.000"),
+        ("1000.5", "3.05e2"),
+        ("9", "x"),
+    ]
+    table = [trace_row(*pair) for pair in times] + [trace_row(f"{start}.5", "305.5") for start in (10, 11, 12)]
+    table[7][2] = ""
+    table[8][3] = "66"
+    table.insert(2, COPY_ROW)
+    together = load(tmp_path, minimal(titles, *table))
+    apart = [launch for row in table for launch in rows_alone(tmp_path, titles, row)]
+    named = [(launch.start_ns, launch.duration_ns, launch.quantisation, launch.grid) for launch in together.launches]
+    assert named == sorted(
+        ((launch.start_ns, launch.duration_ns, launch.quantisation, launch.grid) for launch in apart),
+        key=lambda facts: facts[0],
+    )
+    assert len(named) == 8
+    assert [warning for warning in together.warnings if "'x' is not a number" in warning]
+
+
+def rows_alone(tmp_path: Path, titles: list[str], row: list[str]) -> list[Any]:
+    """The launches of a table of one row, none where it is dropped."""
+    try:
+        return list(load(tmp_path, minimal(titles, row)).launches)
+    except MeasureError:
+        return []
+
+
+def test_an_ambiguous_comma_stops_behind_launches_alike(tmp_path: Path) -> None:
+    table = [trace_row("1", "305"), trace_row("2", "305"), trace_row("3", "305,12")]
+    with pytest.raises(MeasureError, match=r"export.txt:4: column 'Duration'.*'305,12' is ambiguous"):
+        load(tmp_path, minimal(NSYS_TRACE, *table))

@@ -1,12 +1,15 @@
 """`simfa ingest`: JSON, CSV and Parquet, messages and exit codes, nothing half-written."""
 
 import csv
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from measure_exports import (
     COMBINE,
     DETAILS_20,
@@ -26,6 +29,7 @@ from measure_exports import (
 from simfa import cli
 from simfa.measure.launch import COLUMNS, NULLABLE
 from simfa.measure.reader import read
+from simfa.measure.write import csv_line
 
 TOP = ["format", "tool", "tool_version", "gpu", "sources", "selection", "kernels", "launches", "warnings"]
 LAUNCH = [
@@ -145,7 +149,7 @@ def test_without_pyarrow_the_extra_is_named(
 
 def test_frame_keeps_missing_apart_from_zero(tmp_path: Path) -> None:
     found = load(tmp_path, details(metrics=[("dram__bytes_write.sum", "byte", "0"), ("Duration", "us", "1.50")]))
-    frame = found.frame()
+    frame = found.to_frame()
     assert list(frame.columns) == list(COLUMNS)
     assert frame.dram_write_bytes[0] == 0
     assert frame.dram_read_bytes.isna()[0]
@@ -155,7 +159,7 @@ def test_frame_keeps_missing_apart_from_zero(tmp_path: Path) -> None:
 
 def test_large_start_times_survive_the_frame(tmp_path: Path) -> None:
     path = nsys_sqlite(tmp_path / "a.sqlite", [{"start": 2**60 + 1, "end": 2**60 + 4}])
-    assert read(path).frame().start_ns[0] == 2**60 + 1
+    assert read(path).to_frame().start_ns[0] == 2**60 + 1
 
 
 BAD = {
@@ -231,3 +235,12 @@ def test_lazy_package_offers_read(tmp_path: Path) -> None:
     assert one(simfa.measure.read(save(tmp_path, details()))).duration_ns == 305_120
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = simfa.measure.nothing
+
+
+@given(st.lists(st.none() | st.integers() | st.floats(allow_nan=False) | st.text('a ,"\r\n;\u03bc'), min_size=2))
+def test_csv_lines_are_those_of_the_csv_module(row: list[object]) -> None:
+    expected = io.StringIO()
+    csv.writer(expected, lineterminator="\n").writerow(row)
+    line = csv_line(row)
+    assert line == expected.getvalue() or "\r" in line  # which the module quotes from Python 3.13 on
+    assert next(csv.reader(io.StringIO(line, newline=""))) == ["" if cell is None else str(cell) for cell in row]

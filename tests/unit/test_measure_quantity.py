@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simfa.measure.quantity import Absent, CellError, Reading, StopError, parse_number, plain, product, read_cell, total
+from simfa.measure.quantity import (
+    Absent,
+    CellError,
+    Reading,
+    StopError,
+    parse_number,
+    plain,
+    printed,
+    product,
+    read_cell,
+    scaled,
+    total,
+)
 
 
 @pytest.mark.parametrize(
@@ -100,3 +112,23 @@ def test_sums_and_products_carry_their_intervals() -> None:
 def test_one_unit_of_the_last_digit() -> None:
     assert parse_number("4.740")[1] == Decimal("0.001")
     assert parse_number("474")[1] == 1
+
+
+@given(
+    st.from_regex(r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"),
+    st.sampled_from([0, 3, 6, 9]),
+)
+def test_integers_give_what_decimals_give(text: str, exponent: int) -> None:
+    found = printed(text, exponent)
+    reading = scaled(*parse_number(text), exponent, "time")
+    wanted = plain(reading.value), plain(reading.low), plain(reading.high)
+    if len(text.replace(".", "")) < 19:
+        assert found == wanted
+        assert [type(number) for number in found] == [type(number) for number in wanted]
+    else:
+        assert found is None
+
+
+@pytest.mark.parametrize("text", ["", "1,234", "1,23", "1.", ".5", "1e3", "-1", "+1", "1 2", "nan", "\u0661", "1.2.3"])
+def test_what_integers_cannot_judge_is_left_to_the_rules(text: str) -> None:
+    assert printed(text, 3) is None

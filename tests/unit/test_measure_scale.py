@@ -1,7 +1,11 @@
 """Large exports in little memory: peak resident size of the whole command."""
 
+import csv
+import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,12 +16,17 @@ from measure_exports import (
     FA3,
     GEMM,
     NSYS_BASE,
+    NSYS_TRACE,
     csv_text,
     details_rows,
     kernel_event,
     kineto,
     nsys_sqlite,
+    trace_row,
 )
+
+from simfa.measure.reader import read
+from simfa.measure.write import write
 
 MIB = 1 << 20
 pytestmark = pytest.mark.slow
@@ -51,6 +60,43 @@ def test_fifty_megabytes_of_csv(tmp_path: Path) -> None:
             handle.write(csv_text(details_rows(ID=str(number))))
             number += 1
     assert peak_mib(path) < 300
+
+
+def nsys_stats(path: Path, size: int) -> Path:
+    """A launch trace of `nsys stats` in microseconds, of about `size` bytes."""
+    titles = [title.replace("(ns)", "(us)") for title in NSYS_TRACE]
+    tail = csv_text([trace_row()[3:]], csv.QUOTE_MINIMAL)
+    with path.open("w") as handle:
+        handle.write(csv_text([titles], csv.QUOTE_MINIMAL))
+        for number in range(size // (len(tail) + 22)):
+            handle.write(f"{number * 305}.{number % 1000:03d},304.{number % 977:03d},{number},{tail}")
+    return path
+
+
+def test_fifty_megabytes_of_nsys_stats(tmp_path: Path) -> None:
+    path = nsys_stats(tmp_path / "a.csv", 50 * MIB)
+    assert path.stat().st_size > 49 * MIB
+    assert peak_mib(path) < 300
+
+
+def test_nsys_stats_cost_few_plain_passes(tmp_path: Path) -> None:
+    path = nsys_stats(tmp_path / "a.csv", 4 * MIB)
+
+    def plain_pass() -> None:
+        with path.open(newline="") as handle, (tmp_path / "plain.csv").open("w", newline="") as copy:
+            csv.writer(copy).writerows(csv.reader(handle))
+
+    def ingest() -> None:
+        write(tmp_path / "table.csv", read(path))
+
+    def seconds(work: Callable[[], None]) -> float:
+        begin = time.process_time()
+        work()
+        return time.process_time() - begin
+
+    ingest()  # imports and compiled patterns
+    pairs = [(seconds(plain_pass), seconds(ingest)) for _ in range(5)]
+    assert statistics.median(whole / plain for plain, whole in pairs) < 4, pairs
 
 
 def test_kineto_memory_depends_on_what_is_kept(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.files import write_json
-from simfa.report.attribution import GROUPS, REASONS, causes, findings, group_shares
+from simfa.report.attribution import GROUPS, REASONS, causes, chip_wide, edges_sentence, findings
+from simfa.report.figures import stall_stack
 from simfa.report.inputs import RunStats
 from simfa.report.palette import GROUP_COLOURS
 from simfa.simulate import _core
@@ -67,11 +68,26 @@ def test_findings_name_every_role_that_meets_the_reason() -> None:
     )
 
 
-def test_group_shares_sum_to_one() -> None:
-    (found,) = causes(stats(consumer1={"softmax": 25, "epilogue": 25, "wait_k": 25, "tail": 25})).values()
-    shares = group_shares(found)
-    assert (shares["CUDA cores"], shares["loads"], shares["grid"]) == (0.5, 0.25, 0.25)
-    assert sum(shares.values()) == 1.0
+def test_stack_is_whole_and_starts_with_what_the_pipe_does() -> None:
+    found = causes(stats(tensor_pipe={"softmax": 20, "drain": 10, "wait_k": 5, "busy": 60, "launch": 5}))["tensor_pipe"]
+    segments = stall_stack(found)
+    assert [part.reason for part in segments] == ["busy", "drain", "softmax", "wait_k", "launch"]
+    assert sum(part.width for part in segments) == pytest.approx(100)
+    assert segments[0].label == "busy 60%"
+    assert segments[3].label == ""
+    assert len({part.colour for part in segments}) == 5
+
+
+def test_chip_wide_counts_each_role_by_its_cycles() -> None:
+    run = stats(producer={"issue": 10}, consumer1={"softmax": 60, "issue": 30}, tensor_pipe={"busy": 100})
+    shares = {cause.reason: cause.share for cause in chip_wide(causes(run), run)}
+    assert shares == {"softmax": pytest.approx(0.6), "issue": pytest.approx(0.4)}
+
+
+def test_edges_are_told_where_they_matter() -> None:
+    assert edges_sentence(causes(stats(tensor_pipe={"busy": 95, "launch": 3, "tail": 2}))) == ""
+    assert edges_sentence(causes(stats(tensor_pipe={"busy": 70, "launch": 20, "tail": 10}))).startswith("For 30.0% of")
+    assert edges_sentence(causes(stats(producer={"launch": 100}))) == ""
 
 
 def test_unknown_reason_is_an_error() -> None:

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from simfa.analytical.figure_set import write_figures
 from simfa.cli import simfa
 from simfa.errors import ReportError
-from simfa.figure_files import FigureFile, FigureIndex, index_path
+from simfa.figure_files import FigureFile, FigureIndex, FigureTable, index_path
 from simfa.files import write_json
-from simfa.report.embedded import MAX_FIGURE_BYTES, read_figures
+from simfa.report.embedded import MAX_FIGURE_BYTES, read_figures, read_sections
 from simfa.summary import Summary
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">{}</svg>'
@@ -125,4 +125,35 @@ def test_a_changed_file_and_a_missing_index_are_named(tmp_path: Path) -> None:
         read_figures(tmp_path)
     index_path(tmp_path).write_text('{"figures": 1}')
     with pytest.raises(ReportError, match=r"not a figures\.json of this version"):
+        read_figures(tmp_path)
+
+
+def test_folders_fill_the_parts_of_the_report(tmp_path: Path) -> None:
+    table = FigureTable("Slowdown", "Against the whole model.", ["variant", "slowdown"], [["no-lrc", "1.25"]], [1])
+    for name, section in (("s", "sensitivity"), ("a", "ablation"), ("b", "ablation")):
+        (tmp_path / name).mkdir()
+        folder_with(tmp_path / name, SVG.format("<g/>"))
+        index = msgspec.json.decode(index_path(tmp_path / name).read_bytes(), type=FigureIndex)
+        write_json(index_path(tmp_path / name), msgspec.structs.replace(index, section=section, tables=[table]))
+    sections = read_sections([tmp_path / name for name in "sab"])
+    assert [(part.anchor, len(part.figures), len(part.tables)) for part in sections] == [
+        ("ablation", 2, 2), ("sensitivity", 1, 1)
+    ]  # fmt: skip
+    write_json(tmp_path / "summary.json", Summary(tool_version="0", sets=[]))
+    arguments = ["report", "--summary", str(tmp_path / "summary.json"), "-o", str(tmp_path)]
+    for name in "sab":
+        arguments += ["--figures", str(tmp_path / name)]
+    assert CliRunner().invoke(simfa, arguments, catch_exceptions=False).exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index('id="ablation"') < page.index('id="sensitivity"')
+    assert page.count('<td class="number">1.25</td>') == 3
+    assert '<a href="#ablation">Ablations</a>' in page
+
+
+def test_a_ragged_table_is_refused(tmp_path: Path) -> None:
+    folder_with(tmp_path, SVG.format("<g/>"))
+    index = msgspec.json.decode(index_path(tmp_path).read_bytes(), type=FigureIndex)
+    ragged = FigureTable("T", "", ["a", "b"], [["1", "2"], ["3"]])
+    write_json(index_path(tmp_path), msgspec.structs.replace(index, tables=[ragged]))
+    with pytest.raises(ReportError, match="table 'T': expected 2 cells in every row"):
         read_figures(tmp_path)

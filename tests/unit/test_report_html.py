@@ -1,7 +1,9 @@
 """The HTML report: what it must say, and that it refers to nothing outside itself."""
 
+import math
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -12,11 +14,15 @@ from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.files import write_json
 from simfa.hardware import load_preset
-from simfa.report.figures import latency_chart
-from simfa.summary import Summary
+from simfa.report.figures import latency_chart, trend_chart
+from simfa.report.inputs import RunStats
+from simfa.report.traffic_view import memory_path, traffic_rows
+from simfa.summary import Interval, Summary, TrafficComparison
 from simfa.workload import model_shape
 from tests.unit.fake_simulator import statistics, ten_percent_slow
 from tests.unit.fake_timeline import write_timeline
+
+VOID = ("meta", "img", "input", "br", "line", "circle", "rect")
 
 
 class Page(HTMLParser):
@@ -30,18 +36,19 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ("meta", "img", "line", "circle", "rect"):
+        if tag not in VOID:
             self.open.append(tag)
-        if tag in ("script", "link", "iframe", "object"):
+        if tag in ("link", "iframe", "object"):
             self.loads.append(tag)
         self.loads += [str(value) for name, value in attrs if name in ("src", "srcset", "data", "xlink:href")]
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("line", "circle", "rect"):
+        if tag not in VOID:
             assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.texts.append(data)
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.texts.append(data)
 
     @property
     def text(self) -> str:
@@ -81,9 +88,11 @@ def test_report_says_everything_and_loads_nothing(folder) -> None:
     page = Page(html)
     assert [load[:22] for load in page.loads] == ["data:image/png;base64,"]
     assert page.open == []
-    assert "prefers-color-scheme: dark" in html
+    assert "color-scheme: light dark" in html
+    assert "default-src 'none'" in html
+    assert len(html) < 3e6
     assert "ncu-1500: MAPE 10.00%, max 10.00% over 12 cases." in page.text
-    assert page.text.count("+10.00%") == 2 + 12 + 3
+    assert page.text.count("+10.00%") == 2 + 12 + 3 + 15  # tiles, tables, points of error against length
     assert "Not measurements, and no part of any MAPE" in page.text
     assert "head_dim 80 is not supported" in page.text
     assert "producer spends 75.0% of its cycles" in page.text
@@ -100,6 +109,67 @@ def test_hardware_values_are_shown_with_provenance(folder) -> None:
         for path, provenance in preset.provenance.items():
             flagged = provenance.status in ("assumed", "calibrated")
             assert page.text.count(f" {path} ") >= (2 if flagged else 1)
+
+
+def test_run_beside_the_timeline_is_explained(folder) -> None:
+    page = Page(report(folder, "--timeline", str(folder / "run")))
+    assert "producer spends 75.0% of its cycles" in page.text
+    assert "B1 L512 S512 H32/8 D128 full fp16 on h100-sxm: sm0 over 12,000 cycles." in page.text
+    twice = Page(report(folder, "--timeline", str(folder / "run"), "--run", str(folder / "run")))
+    assert twice.text.count("all reasons of run") == 1
+
+
+def test_intervals_rounding_and_traffic_are_shown(folder) -> None:
+    summary = msgspec.json.decode((folder / "out/summary.json").read_bytes(), type=Summary)
+    first, *rest = summary.sets[0].cases
+    changed = msgspec.structs.replace(
+        first, measured_interval=Interval(99.95, 100.05), error_interval=Interval(0.0875, 0.1125), repeats=5,
+        conversion="measured 9 cycles at 3 MHz, simulated 8 at 2 MHz",
+    )  # fmt: skip
+    common = {"id": first.id, "model": "simulator", "not_compared": ""}
+    traffic = [
+        TrafficComparison(
+            quantity="l2_bytes", definition="sm_side", measured_bytes=2e6, modelled_bytes=2_100_000, error=0.05,
+            measured_interval=Interval(1.995e6, 2.005e6), **common,
+        ),
+        TrafficComparison(
+            quantity="l2_bytes", definition="sm_side", measured_bytes=2e6, modelled_bytes=1_000_000, error=-0.5,
+            **(common | {"model": "analytical"}),
+        ),
+        TrafficComparison(
+            quantity="dram_read_bytes", definition="dram", measured_bytes=None, modelled_bytes=None, error=None,
+            **(common | {"not_compared": "not measured: no counter"}),
+        ),
+    ]  # fmt: skip
+    entry = msgspec.structs.replace(
+        summary.sets[0], cases=[changed, *rest], traffic=traffic, interval_method="bootstrap of the median"
+    )
+    write_json(folder / "out/summary.json", msgspec.structs.replace(summary, sets=[entry, *summary.sets[1:]]))
+    page = Page(report(folder))
+    for said in (
+        "99.95 to 100.05", "+8.75% to +11.25%", ", 5 launches", "Intervals: bootstrap of the median",
+        "simulated 8 at 2 MHz.", "L2 bytes at the SMs, before merging (M_L2) 2.000 1.995 to 2.005", "2.100 +5.00% 1.0",
+        "dram_read_bytes simulator 1 not measured: no counter",
+    ):  # fmt: skip
+        assert said in page.text, said
+
+
+def test_axis_of_traffic_is_a_factor_of_two_each_way() -> None:
+    def place(error: float) -> float:
+        entry = TrafficComparison(
+            id="a", model="simulator", quantity="l2_bytes", definition="sm_side", measured_bytes=100.0,
+            modelled_bytes=1, error=error, not_compared="",
+        )  # fmt: skip
+        return traffic_rows([entry])[0].cells[0].x
+
+    assert [place(error) for error in (-1, -0.75, -0.5, 0, 1, 5)] == [0, 0, 0, 50, 100, 100]
+
+
+def test_bytes_of_a_run_by_level() -> None:
+    stats = msgspec.convert(statistics(model_shape("llama3-8b", 512)), RunStats)
+    assert [(level.moved_bytes, level.width) for level in memory_path(stats)] == [
+        (1 << 21, 100), (1 << 20, 50), (1 << 19, 25), (1 << 18, 12.5)
+    ]  # fmt: skip
 
 
 def test_same_inputs_same_bytes(folder) -> None:
@@ -120,11 +190,33 @@ def test_chart_places_measured_and_simulated(folder) -> None:
     assert {mark.error_x for mark in chart.marks} == {chart.error_zero_x}
 
 
+def test_trend_places_lengths_and_errors(folder) -> None:
+    summary = msgspec.json.decode((folder / "out/summary.json").read_bytes(), type=Summary)
+    cases = summary.sets[0].cases
+    chart = trend_chart(cases)
+    assert len({point.y for point in chart.points}) == 1
+    assert chart.points[0].y < chart.zero_y  # slower is up
+    by_length = {case.seqlen_kv: point.x for case, point in zip(cases, chart.points, strict=True)}
+    lengths = sorted(by_length)
+    steps = [by_length[b] - by_length[a] for a, b in pairwise(lengths)]
+    doublings = [math.log2(b / a) for a, b in pairwise(lengths)]
+    assert [step / steps[0] for step in steps] == pytest.approx([d / doublings[0] for d in doublings])
+
+
 def test_set_without_a_case_is_reported_as_such(folder) -> None:
     validate("--set", "s02", "-o", str(folder / "out"))
     page = Page(report(folder))
     assert "s02: no case compared." in page.text
     assert "36" in page.text
+
+
+def test_several_comparisons_make_one_report(folder) -> None:
+    validate("--set", "s02", "-o", str(folder / "more"))
+    page = Page(report(folder, "--summary", str(folder / "more/summary.json")))
+    assert "ncu-1500: MAPE 10.00%" in page.text
+    assert "s02: no case compared." in page.text
+    with pytest.raises(ReportError, match="set 'ncu-1500' stands in two of them"):
+        report(folder, "--summary", str(folder / "out/summary.json"))
 
 
 def test_wrong_summary_is_named(tmp_path) -> None:

@@ -13,6 +13,8 @@ from simfa import validate_cli
 from simfa.cli import simfa
 from simfa.errors import MeasureError
 from simfa.files import write_json
+from simfa.measure.reader import Stated, read
+from simfa.measure.write import write
 from simfa.workload import AttentionShape, model_shape
 from tests.unit.fake_simulator import statistics, ten_percent_slow
 
@@ -295,3 +297,46 @@ def test_damaged_tables_are_one_message(tmp_path) -> None:
 
 def test_mapping_without_launches_is_a_usage_error(tmp_path) -> None:
     assert "are for launches" in run("--set", "s13", "--mapping", mapping(tmp_path), code=2)
+
+
+def test_benchmark_output_needs_no_mapping(tmp_path) -> None:
+    text = (
+        "### headdim = 128, causal = False, seqlen = 8192 ###\nFav2 fwd: 3.2ms, 343.6 TFLOPS\n"
+        "Fav3 fwd: 1.620ms, 678.7 TFLOPS\n### headdim = 128, causal = True, seqlen = 8192 ###\n"
+        "Fav3 fwd: 1.000ms, 549.8 TFLOPS\n### headdim = 128, seqlen = 8192 ###\nFav3 fwd: 1.000ms, 549.8 TFLOPS\n"
+    )
+    (tmp_path / "bench.txt").write_text(text)
+    write(tmp_path / "bench.csv", read(tmp_path / "bench.txt", stated=Stated("NVIDIA H100 80GB HBM3")))
+    [found] = sets("--measured", str(tmp_path / "bench.csv"))
+    assert [(case["measured_us"], case["causal"], case["batch"], case["launches"]) for case in found["cases"]] == [
+        (1620.0, False, 2, "looped"),
+        (1000.0, True, 2, "looped"),
+    ]
+    assert [case["measured_interval"] for case in found["cases"]] == [[1619.5, 1620.5], [999.5, 1000.5]]
+    reasons = [entry["reason"].rpartition(": ")[2] for entry in found["excluded"]]
+    assert reasons == ["not FA3's forward kernel", "the heading lacks head dimension, mask or length"]
+    text = run("--measured", str(tmp_path / "bench.csv"))
+    assert text.count("not compared with simulator and analytical: not measured") == 1
+    assert "the export rounded 2 of 2 measured times, which leaves up to 0.06% of error open" in text
+
+
+def test_rounding_of_repeats_is_that_of_their_median(tmp_path) -> None:
+    table = with_columns(
+        ncu_table(tmp_path, [launch(0), launch(1, time="305200"), launch(2, time="305300")]), **COLUMNS
+    )
+    rows = list(csv.DictReader(Path(table).read_text().splitlines()))
+    for row, low, high in zip(rows, (305115, 305195, 305295), (305125, 305205, 305305), strict=True):
+        row["quantisation"] = json.dumps({"duration_ns": [low, high], "dram_read_bytes": [low, high]})
+    with Path(table).open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    [found] = sets("--measured", table)
+    [case] = found["cases"]
+    assert (case["measured_us"], case["measured_interval"]) == (305.2, [305.195, 305.205])
+    read_bytes = [entry for entry in found["traffic"] if entry["quantity"] == "dram_read_bytes"]
+    assert [entry["measured_interval"] for entry in read_bytes] == [[305195, 305205]] * 2
+    assert [entry["measured_interval"] for entry in found["traffic"] if entry["quantity"] == "l2_bytes"] == [None] * 2
+    run("--measured", table, "-o", str(tmp_path / "out"))
+    assert "305.195;305.205" in (tmp_path / "out/summary.csv").read_text()
+    assert "305195.0;305205.0" in (tmp_path / "out/traffic.csv").read_text()

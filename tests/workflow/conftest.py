@@ -37,3 +37,31 @@ def snakemake(tmp_path: Path) -> Snakemake:
         )
 
     return run
+
+
+@pytest.fixture
+def hopper_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that makes the workflow believe in a Hopper GPU, nvcc, CuPy and the profilers it names.
+
+    For plans only: the programs print what `simfa doctor` asks them and nothing else.
+    """
+
+    def pretend(*profilers: str) -> None:
+        programs = tmp_path / "node" / "bin"
+        programs.mkdir(parents=True)
+        outputs = {"nvidia-smi": "NVIDIA H100 80GB HBM3, 9.0, 570.86.15, 81559"}
+        outputs["nvcc"] = "Cuda compilation tools, release 13.0, V13.0.88"
+        outputs |= dict.fromkeys(profilers, "Version 2025.1.1")
+        for name, text in outputs.items():
+            (programs / name).write_text(f"#!/bin/sh\necho '{text}'\n")
+            (programs / name).chmod(0o755)
+        (programs.parent / "lib").mkdir()
+        (programs.parent / "lib" / "libcudart_static.a").touch()
+        modules = tmp_path / "modules"
+        modules.mkdir()
+        (modules / "cupy.py").touch()
+        monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("PYTHONPATH", str(modules))
+        monkeypatch.setenv("CUDA_HOME", str(programs.parent))
+
+    return pretend

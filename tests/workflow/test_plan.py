@@ -85,3 +85,30 @@ def test_unknown_set_and_unknown_key_are_named(snakemake) -> None:
     done = snakemake("--dry-run", "--config", "gpus=h20")
     assert done.returncode == 1
     assert "'gpus' was unexpected" in done.stdout
+
+
+def test_a_hopper_node_captures_and_measures_with_the_profilers_it_has(snakemake, hopper_node) -> None:
+    hopper_node("nsys")
+    done = snakemake("--dry-run", "--printshellcmds", "--config", "capture=gpu", "fa3_source=checkout")
+    assert done.returncode == 0, done.stdout
+    plan = planned(done.stdout)
+    assert (plan["capture"], plan["profile_nsys"], plan["profile_ncu"], plan["ingest_profiled"]) == (1, 1, 0, 1)
+    assert "capture --model llama3-8b --seqlen 512 --source checkout --profile nsys -o" in done.stdout
+    assert "ingest results/profiled/llama3-8b-512.sqlite --kernel FlashAttnFwd --clock-control none" in done.stdout
+    assert "ncu is not on PATH: the plain kernel is not measured with it" in done.stdout
+
+
+def test_profilers_that_are_not_asked_for_are_not_used(snakemake, hopper_node) -> None:
+    hopper_node("nsys", "ncu")
+    done = snakemake("--dry-run", "--config", "capture=auto", "fa3_source=checkout", "profilers=[]")
+    assert done.returncode == 0, done.stdout
+    assert planned(done.stdout)["capture"] == 1
+    assert not {"profile_nsys", "profile_ncu", "ingest_profiled"} & set(planned(done.stdout))
+    done = snakemake("--dry-run", "--config", "capture=auto", "fa3_source=checkout", "profilers=[ncu]")
+    assert (planned(done.stdout)["profile_nsys"], planned(done.stdout)["profile_ncu"]) == (0, 1)
+
+
+def test_profilers_are_not_asked_for_without_a_gpu(snakemake) -> None:
+    done = snakemake("--dry-run", "--config", "profilers=[ncu,nsys]")
+    assert done.returncode == 0, done.stdout
+    assert "not measured" not in done.stdout

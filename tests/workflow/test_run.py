@@ -1,7 +1,9 @@
 """The workflow from bundled logs to the report, on its smallest configuration."""
 
+import base64
 import csv
 import json
+import re
 
 import pytest
 
@@ -40,6 +42,13 @@ def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_pat
     again = snakemake()
     assert again.returncode == 0, again.stdout
     assert "Nothing to be done" in again.stdout
+
+    embedded = snakemake("--report", str(tmp_path / "all.html"))
+    assert embedded.returncode == 0, embedded.stdout
+    page = (tmp_path / "all.html").read_text(encoding="utf-8")
+    found = re.search(r"data:text/html;[^,]*filename=report\.html;base64,([A-Za-z0-9+/=]+)", page)
+    assert found is not None
+    assert base64.b64decode(found[1]) == (results / "report.html").read_bytes()
 
     other = snakemake("--dry-run", "--config", "gpu=h200-sxm")
     assert planned(other.stdout) == {"all": 1, "simulate": 1, "record_timeline": 1, "validate": 1, "report": 1}

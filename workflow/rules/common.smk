@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 from simfa.errors import SimfaError
 from simfa.measure.cases import load_set
@@ -21,6 +22,7 @@ DATA = Path(os.path.relpath(workflow.basedir)).parent / "data"
 # Another package installed, other results: its recorded file hashes are a parameter of every rule that runs it.
 PACKAGE = hashlib.sha256(importlib.metadata.distribution("simfa").read_text("RECORD").encode()).hexdigest()[:12]
 LOGS = list(config["logs"])
+PROFILER_EXPORTS = {"nsys": ".sqlite", "ncu": ".csv"}
 MODELS = config["predictions"]["models"]
 SEQLENS = config["predictions"]["seqlens"]
 
@@ -42,8 +44,8 @@ CASES = {
 
 
 @functools.cache
-def capture_problem():
-    """Return why no log can be captured here, or an empty string; asks `simfa doctor` once."""
+def doctor():
+    """Return what `simfa doctor` finds on this machine, asked once; a text where it fails."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "simfa", "doctor", "--json"],
         capture_output=True,
@@ -52,7 +54,14 @@ def capture_problem():
     )
     if done.returncode:
         return f"`simfa doctor` fails: {done.stderr.strip() or done.stdout.strip()}"
-    findings = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def capture_problem():
+    """Return why no log can be captured here, or an empty string."""
+    findings = doctor()
+    if isinstance(findings, str):
+        return findings
     missing = findings["capture_missing"]
     if not config["fa3_source"] and findings["fa3_sources"] is None:
         missing.append("FlashAttention-3 sources (simfa instrument fetch, or config fa3_source)")
@@ -72,6 +81,19 @@ def captures():
 
 
 CAPTURES = captures()
+
+
+def profilers():
+    """Return the configured profilers that are installed where logs are captured, and say which are not."""
+    if not CAPTURES:
+        return []
+    absent = [name for name in config["profilers"] if doctor()["tools"][name] is None]
+    for name in absent:
+        logger.warning(f"{name} is not on PATH: the plain kernel is not measured with it")
+    return [name for name in config["profilers"] if name not in absent]
+
+
+PROFILED = [f"results/profiled/{log}{PROFILER_EXPORTS[profiler]}" for profiler in profilers() for log in LOGS]
 
 
 def log_file(wildcards):
@@ -99,9 +121,13 @@ def flags(option, values):
     return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
 
 
+def compared_exports():
+    """Return the summary of the configured exports' comparison, where a mapping says what they computed."""
+    return ["results/exports/summary.json"] if config["mapping"] else []
+
+
 def ingested():
     """Return the table of the configured profiler exports, and with a mapping their comparison."""
     if config["mapping"] and not config["exports"]:
         raise WorkflowError("config mapping: there are no exports to map; list them under exports")
-    compared = ["results/exports/summary.csv"] if config["mapping"] else []
-    return ["results/ingested.csv", *compared] if config["exports"] else []
+    return ["results/ingested.csv", *compared_exports()] if config["exports"] else []

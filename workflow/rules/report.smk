@@ -38,7 +38,7 @@ rule figures:
 rule report:
     input:
         figures="results/figures/figures.json",
-        summary="results/summary.json",
+        summaries=["results/summary.json", *compared_exports()],
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
     output:
@@ -51,10 +51,11 @@ rule report:
     log:
         "results/logs/report.log",
     params:
+        summaries=lambda wildcards, input: flags("--summary", input.summaries),
         runs=lambda wildcards, input: flags("--run", input.runs),
         package=PACKAGE,
     shell:
-        "{SIMFA} report --summary {input.summary} {params.runs} --timeline {input.timeline}"
+        "{SIMFA} report {params.summaries} {params.runs} --timeline {input.timeline}"
         " --figures results/figures -o results > {log} 2>&1"
 
 

@@ -50,11 +50,12 @@ class SliceBench {
     explicit SliceBench(const SliceConfig& config, const SimpleChannelConfig& memory = small_memory(), Cycle window = 6)
         : SliceBench(config, [memory](int) { return std::make_unique<SimpleChannel>(memory); }, window) {}
 
-    SliceBench(SliceConfig config, const MakeChannel& make_channel, Cycle window) : config_(config), window_(window) {
-        const Cycle longest = config.longest_message_cycles();
-        for (int pair = 0; pair < config.pairs; ++pair) pair_boxes_.emplace_back(1, window, longest);
+    SliceBench(SliceConfig config, const MakeChannel& make_channel, Cycle window)
+        : config_(config),
+          window_(window),
+          pair_boxes_(config.pairs, 1, window, config.longest_message_cycles()),
+          slice_boxes_(config.slices, 1, window, config.longest_message_cycles()) {
         for (int slice = 0; slice < config.slices; ++slice) {
-            slice_boxes_.emplace_back(1, window, longest);
             config.index = slice;
             slices_.emplace_back(config, make_channel(slice));
         }
@@ -77,18 +78,17 @@ class SliceBench {
     // Runs until nothing is left to do; returns all answers in order of (cycle, pair, tag).
     std::vector<Answer> run() {
         std::stable_sort(posts_.begin(), posts_.end(), [](const Post& a, const Post& b) { return a.cycle < b.cycle; });
-        Outbox out{pair_boxes_, slice_boxes_, 0};
+        Outbox out{&pair_boxes_, &slice_boxes_, 0};
         std::vector<Answer> answers;
         std::size_t next = 0;
         for (Cycle start = 0; next < posts_.size() || !quiet(); start += window_) {
             for (; next < posts_.size() && posts_[next].cycle < start + window_; ++next)
                 out.to_slice(posts_[next].slice, posts_[next].cycle, posts_[next].message);
             for (std::size_t slice = 0; slice < slices_.size(); ++slice)
-                slices_[slice].run(start, start + window_, slice_boxes_[slice].open(start), out);
-            for (std::size_t pair = 0; pair < pair_boxes_.size(); ++pair)
-                for (const Message& message : pair_boxes_[pair].open(start))
-                    answers.push_back(
-                        {start + message.offset, static_cast<int>(pair), message.tag, message.source, message.kind});
+                slices_[slice].run(start, start + window_, slice_boxes_.open(static_cast<int>(slice), start), out);
+            for (int pair = 0; pair < config_.pairs; ++pair)
+                for (const Message& message : pair_boxes_.open(pair, start))
+                    answers.push_back({start + message.offset, pair, message.tag, message.source, message.kind});
         }
         posts_.clear();
         std::sort(answers.begin(), answers.end());
@@ -127,16 +127,14 @@ class SliceBench {
     }
 
     bool quiet() const {
-        const auto waiting = [](const Mailbox& mailbox) { return mailbox.next_window(0) != kNever; };
         return std::all_of(slices_.begin(), slices_.end(), [](const Slice& slice) { return slice.idle(); }) &&
-               std::none_of(pair_boxes_.begin(), pair_boxes_.end(), waiting) &&
-               std::none_of(slice_boxes_.begin(), slice_boxes_.end(), waiting);
+               pair_boxes_.next_window(0) == kNever && slice_boxes_.next_window(0) == kNever;
     }
 
     SliceConfig config_;
     Cycle window_;
-    std::vector<Mailbox> pair_boxes_;
-    std::vector<Mailbox> slice_boxes_;
+    Mailboxes pair_boxes_;
+    Mailboxes slice_boxes_;
     std::vector<Slice> slices_;
     std::vector<Post> posts_;
 };

@@ -102,7 +102,7 @@ class SmBench {
                 sm_.grant(tiles_.front().second, now);
             host.run({&sm_, &sm_}, now);
             if (port_.next() == now) port_.run(now);
-            if (sm_.tma().next() <= now) sm_.tma().run(now, port_);
+            if (sm_.tma().next() <= now) sm_.tma().run(now, port_, now + 1);
             if (sm_.cuda_core().next() <= now) sm_.run_cuda_core(now);
             if (sm_.frontend_next() <= now) sm_.run_frontend(now);
         }
@@ -155,11 +155,11 @@ class PortBench {
           kernel_(inert(maps)),
           timeline_({.sms = {0, 1}}, 0, 1),
           sms_{Sm(config_, kernel_, 0, host, stats, timeline_), Sm(config_, kernel_, 1, host, stats, timeline_)},
-          port_(config_, pair, pairs, stats) {
-        for (int slice = 0; slice < config_.slices; ++slice) slices_.emplace_back(1, 1, 4096);
+          port_(config_, pair, pairs, stats),
+          slices_(config_.slices, 1, 1, 4096) {
         sms_[0].connect(&sms_[1]);
         sms_[1].connect(&sms_[0]);
-        port_.connect({{}, slices_, 0}, &sms_[0].tma(), &sms_[1].tma());
+        port_.connect({nullptr, &slices_, 0}, &sms_[0].tma(), &sms_[1].tma());
     }
 
     // A bulk copy that SM `sm` issues in phase 4 of `cycle`. All copies of one SM in order of cycle.
@@ -198,15 +198,16 @@ class PortBench {
             host.run({&sms_[0], &sms_[1]}, now_);
             if (port_.next() == now_) port_.run(now_);
             for (Sm& sm : sms_) {
-                if (sm.tma().next() <= now_) sm.tma().run(now_, port_);
+                if (sm.tma().next() <= now_) sm.tma().run(now_, port_, now_ + 1);
             }
             for (; next_ < issues_.size() && issues_[next_].cycle == now_; ++next_)
                 sms_[static_cast<std::size_t>(issues_[next_].sm)].tma().issue(issues_[next_].op, issues_[next_].map,
                                                                               now_);
-            for (int sm = 0; sm < 2; ++sm) in_flight[static_cast<std::size_t>(sm)].push_back(tma(sm).in_flight());
-            for (std::size_t slice = 0; slice < slices_.size(); ++slice)
-                for (const Message& message : slices_[slice].open(now_)) {
-                    const Request request{now_, static_cast<int>(slice), message};
+            for (int sm = 0; sm < 2; ++sm)
+                in_flight[static_cast<std::size_t>(sm)].push_back(tma(sm).in_flight(now_ + 1));
+            for (int slice = 0; slice < config_.slices; ++slice)
+                for (const Message& message : slices_.open(slice, now_)) {
+                    const Request request{now_, slice, message};
                     requests.push_back(request);
                     Message back = message;
                     back.kind = message.kind == write_request ? write_ack : read_response;
@@ -268,7 +269,7 @@ class PortBench {
     Timeline timeline_;
     std::array<Sm, 2> sms_;
     MemoryPort port_;
-    std::vector<Mailbox> slices_;
+    Mailboxes slices_;
     std::vector<Issued> issues_;
     std::size_t next_ = 0;
     std::vector<std::pair<Cycle, Message>> answers_;

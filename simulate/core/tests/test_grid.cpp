@@ -19,21 +19,19 @@ struct Ask {
 // Grants of all pairs in order of (cycle, pair), as "cycle:cta=tile".
 std::string grants(const Config& config, const Kernel& kernel, const std::vector<Ask>& asks, Cycle window) {
     Grid grid(config, kernel);
-    std::vector<Mailbox> box;
-    box.emplace_back(1, window, 4096);
-    std::vector<Mailbox> pairs;
-    for (int i = 0; i < 4; ++i) pairs.emplace_back(1, window, 4096);
+    Mailboxes box(1, 1, window, 4096);
+    Mailboxes pairs(4, 1, window, 4096);
     for (const Ask& ask : asks) {
         Message message;
         message.source = static_cast<std::uint16_t>(ask.cta);
-        box[0].post(0, ask.cycle, message);
+        box.post(0, 0, ask.cycle, message);
     }
-    Outbox out{pairs, {}, 0};
+    Outbox out{&pairs, nullptr, 0};
     std::string text;
     for (Cycle begin = 0; begin < 1000; begin += window) {
-        grid.run(begin, box[0].open(begin), out);
-        for (Mailbox& pair : pairs)
-            for (const Message& grant : pair.open(begin)) {
+        grid.run(begin, box.open(0, begin), out);
+        for (int pair = 0; pair < 4; ++pair)
+            for (const Message& grant : pairs.open(pair, begin)) {
                 CHECK_EQ(static_cast<int>(grant.kind), static_cast<int>(tile_grant));
                 if (grant.line == kNoTile)
                     test::add_word(text, begin + grant.offset, ':', grant.tag, "=none");

@@ -38,13 +38,13 @@ std::vector<Post> some_posts() {
 }
 
 std::vector<std::uint16_t> delivered(Cycle window, const std::vector<Post>& posts) {
-    Mailbox mailbox(2, window, 70);
+    Mailboxes mailbox(1, 2, window, 70);
     std::vector<std::uint16_t> tags;
     std::size_t next = 0;
     for (Cycle start = 0; start < 600; start += window) {
         Cycle last = start;
         std::uint32_t last_offset = 0;
-        for (const Message& message : mailbox.open(start)) {
+        for (const Message& message : mailbox.open(0, start)) {
             CHECK(message.offset >= last_offset);
             last_offset = message.offset;
             last = start + message.offset;
@@ -52,7 +52,7 @@ std::vector<std::uint16_t> delivered(Cycle window, const std::vector<Post>& post
             tags.push_back(message.tag);
         }
         for (; next < posts.size() && posts[next].sent < start + window; ++next)
-            mailbox.post(posts[next].thread, posts[next].arrival, posts[next].message);
+            mailbox.post(posts[next].thread, 0, posts[next].arrival, posts[next].message);
     }
     CHECK_EQ(mailbox.next_window(0), kNever);
     return tags;
@@ -79,21 +79,21 @@ TEST(mailbox_order_does_not_depend_on_the_window) {
 }
 
 TEST(mailbox_keeps_the_cycle_of_arrival) {
-    Mailbox mailbox(1, 10, 38);
-    mailbox.post(0, 37, {.line = 5, .source = 2, .tag = 9});
+    Mailboxes mailbox(1, 1, 10, 38);
+    mailbox.post(0, 0, 37, {.line = 5, .source = 2, .tag = 9});
     CHECK_EQ(mailbox.next_window(0), 30);
-    CHECK(mailbox.open(20).empty());
-    const auto messages = mailbox.open(30);
+    CHECK(mailbox.open(0, 20).empty());
+    const auto messages = mailbox.open(0, 30);
     CHECK_EQ(messages.size(), 1U);
     CHECK_EQ(messages[0].offset, 7U);
     CHECK_EQ(messages[0].line, 5U);
-    CHECK(mailbox.open(30).empty());
+    CHECK(mailbox.open(0, 30).empty());
 }
 
 TEST(mailbox_refuses_what_it_cannot_hold) {
-    Mailbox mailbox(1, 10, 20);
-    mailbox.post(0, 5, {});
-    CHECK_THROWS(mailbox.post(0, 5 + 10 * 3, {}), std::logic_error, "later than its mailbox");
+    Mailboxes mailbox(1, 1, 10, 20);
+    mailbox.post(0, 0, 5, {});
+    CHECK_THROWS(mailbox.post(0, 0, 5 + 10 * 4, {}), std::logic_error, "later than its mailbox");
 }
 
 }  // namespace simfa

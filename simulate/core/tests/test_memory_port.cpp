@@ -121,7 +121,7 @@ TEST(memory_port_multicast_is_one_request_for_two) {
     CHECK_EQ(bench.in_flight[0][30], 0);
     CHECK_EQ(bench.in_flight[1][30], 2);
     CHECK_EQ(bench.loads(1), "1-51");
-    CHECK(bench.tma(1).quiet());
+    CHECK(bench.tma(1).quiet(100));
 }
 
 // Switched off, each line is requested for the issuing SM and then for the other, at the same pace.
@@ -140,7 +140,7 @@ TEST(memory_port_split_multicast_asks_for_each_sm) {
     for (const PortBench::Request& request : bench.requests) test::add_word(targets, request.message.flags >> 1);
     CHECK_EQ(targets, "0 2 0 2");  // own, other
     CHECK_EQ(bench.loads(0), "1-51");
-    CHECK(bench.tma(0).quiet());
+    CHECK(bench.tma(0).quiet(100));
 }
 
 // With the coalescer on, the second request of each line joins the first.
@@ -152,7 +152,7 @@ TEST(memory_port_split_multicast_is_merged_by_the_coalescer) {
     bench.run(100, all_at(50));
     CHECK_EQ(bench.arrivals(), "11:0 13:1");
     CHECK_EQ(bench.stats.lrc_merges, 2);
-    CHECK(bench.tma(0).quiet());
+    CHECK(bench.tma(0).quiet(100));
 }
 
 // Two entries: the third line waits for the first answer (50) and goes out in the same cycle.

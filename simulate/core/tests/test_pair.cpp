@@ -17,10 +17,12 @@ using namespace test;  // programs are written with its shorthand
 class PairBench {
   public:
     PairBench(Config config, const Kernel& kernel)
-        : config_(recording(config)), kernel_(kernel), pair(config_, kernel_, 0, 1) {
-        for (int slice = 0; slice < config_.slices; ++slice) slices_.emplace_back(1, 1, 4096);
-        grid_.emplace_back(1, 1, 4096);
-        pair.connect({{}, slices_, 0}, &grid_[0]);
+        : config_(recording(config)),
+          kernel_(kernel),
+          slices_(config_.slices, 1, 1, 4096),
+          grid_(1, 1, 1, 4096),
+          pair(config_, kernel_, 0, 1) {
+        pair.connect({nullptr, &slices_, 0}, &grid_);
     }
 
     void run(Cycle begin, Cycle end, const std::vector<Message>& inbox = {}) { pair.run(begin, end, inbox); }
@@ -37,15 +39,15 @@ class PairBench {
     std::string requests(Cycle end) {
         std::string text;
         for (Cycle cycle = 0; cycle < end; ++cycle)
-            for (Mailbox& slice : slices_)
-                for (const Message& message : slice.open(cycle)) add_word(text, cycle, ':', message.line);
+            for (int slice = 0; slice < config_.slices; ++slice)
+                for (const Message& message : slices_.open(slice, cycle)) add_word(text, cycle, ':', message.line);
         return text;
     }
 
     std::string tile_requests(Cycle end) {
         std::string text;
         for (Cycle cycle = 0; cycle < end; ++cycle)
-            for (const Message& message : grid_[0].open(cycle)) add_word(text, cycle, ':', message.source);
+            for (const Message& message : grid_.open(0, cycle)) add_word(text, cycle, ':', message.source);
         return text;
     }
 
@@ -57,8 +59,8 @@ class PairBench {
 
     Config config_;
     Kernel kernel_;
-    std::vector<Mailbox> slices_;
-    std::vector<Mailbox> grid_;
+    Mailboxes slices_;
+    Mailboxes grid_;
 
   public:
     Pair pair;
@@ -136,7 +138,7 @@ TEST(pair_coalesces_and_delivers_responses) {
     PairBench bench(config, kernel);
     bench.run(0, 40);
     CHECK_EQ(bench.requests(40), "12:0");
-    bench.run(40, 100, {{.offset = 10, .line = 0, .source = 0, .tag = 0, .kind = read_response}});
+    bench.run(40, 100, {{.line = 0, .source = 0, .offset = 10, .tag = 0, .kind = read_response}});
     CHECK(bench.pair.done());
     for (const int cta : {0, 1}) CHECK_EQ(bench.issued(cta, 1), "2 50");
     CHECK_EQ(bench.pair.stats().lrc_merges, 1);
@@ -150,8 +152,8 @@ TEST(pair_asks_the_grid_and_takes_its_grants) {
     PairBench bench(config, dynamic_kernel({work(3)}, 2, 3));
     bench.run(0, 41);
     CHECK_EQ(bench.tile_requests(41), "20:0 20:1");
-    Message first{.offset = 0, .line = 2, .tag = 0, .kind = tile_grant};
-    Message none{.offset = 4, .line = kNoTile, .tag = 1, .kind = tile_grant};
+    Message first{.line = 2, .offset = 0, .tag = 0, .kind = tile_grant};
+    Message none{.line = kNoTile, .offset = 4, .tag = 1, .kind = tile_grant};
     bench.run(41, 80, {first, none});
     CHECK_EQ(bench.issued(0, 0), "0 41");
     CHECK_EQ(bench.issued(1, 0), "0");

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -10,6 +12,14 @@
 #include "tag_array.hpp"
 
 namespace simfa {
+
+namespace {
+
+bool same(const Victim& victim, std::uint32_t tag, bool dirty) {
+    return victim.valid && victim.tag == tag && victim.dirty == dirty;
+}
+
+}  // namespace
 
 TEST(ring_buffer_keeps_order_while_it_grows) {
     RingBuffer<int> buffer;
@@ -25,27 +35,57 @@ TEST(ring_buffer_keeps_order_while_it_grows) {
 }
 
 TEST(tag_array_replaces_the_least_recently_used) {
-    TagArray tags(2, 3);
-    for (const std::uint32_t line : {10U, 20U, 30U}) CHECK_EQ(tags.insert(1, line, 0), TagArray::kEmpty);
-    CHECK(tags.touch(1, 10) != nullptr);
-    CHECK(tags.touch(0, 10) == nullptr);
-    *tags.touch(1, 30) |= TagArray::kDirty;  // order is now 30, 10, 20
-    CHECK_EQ(tags.insert(1, 40, 0), 20U << 2);
-    CHECK_EQ(tags.insert(1, 50, 0), 10U << 2);
-    CHECK_EQ(tags.insert(1, 60, 0), 30U << 2 | TagArray::kDirty);
+    for (const std::uint32_t base : {0U, 1U << 20}) {  // entries of two and of four bytes
+        TagArray tags(2, 3);
+        for (const std::uint32_t tag : {10U, 20U, 30U}) CHECK(!tags.insert({1, base + tag}, 0).valid);
+        CHECK(tags.touch({1, base + 10}));
+        CHECK(!tags.touch({0, base + 10}));
+        CHECK(!tags.touch({1, base + 10}, kShadow));
+        CHECK(tags.touch({1, base + 30}, 0, kDirty));  // order is now 30, 10, 20
+        CHECK(same(tags.insert({1, base + 40}, 0), base + 20, false));
+        CHECK(same(tags.insert({1, base + 50}, 0), base + 10, false));
+        CHECK(same(tags.insert({1, base + 60}, 0), base + 30, true));
+    }
+}
+
+// A plain list for each set does the same as vectors of entries, while they are narrow and after they have grown.
+TEST(tag_array_agrees_with_lists) {
+    for (const int ways : {1, 3, 8, 20, 33}) {
+        TagArray tags(2, ways);
+        std::array<std::vector<std::uint32_t>, 2> model;
+        std::mt19937 random(5);
+        std::size_t wrong = 0;
+        for (int step = 0; step < 6000; ++step) {
+            const std::uint32_t set = random() % 2;
+            const std::uint32_t tag = random() % (2 * static_cast<unsigned>(ways)) + (step > 3000 ? 16383 - ways : 0);
+            std::vector<std::uint32_t>& list = model[set];
+            const auto found = std::find(list.begin(), list.end(), tag);
+            const bool hit = found != list.end();
+            wrong += tags.touch({set, tag}) != hit;
+            if (hit) list.erase(found);
+            list.insert(list.begin(), tag);
+            if (hit) continue;
+            const Victim victim = tags.insert({set, tag}, 0);
+            const bool full = list.size() > static_cast<std::size_t>(ways);
+            wrong += victim.valid != full || (full && victim.tag != list.back());
+            if (full) list.pop_back();
+        }
+        CHECK_EQ(wrong, 0U);
+    }
 }
 
 TEST(tag_array_forgets_erased_lines) {
     TagArray tags(1, 3);
-    tags.insert(0, 1, TagArray::kShadow);
-    tags.insert(0, 2, 0);
-    tags.insert(0, 3, TagArray::kShadow);
+    tags.insert({0, 1}, kShadow);
+    tags.insert({0, 2}, 0);
+    tags.insert({0, 3}, kShadow);
     CHECK_EQ(tags.shadows(0), 2);
-    CHECK(tags.erase(0, 1));
-    CHECK(!tags.erase(0, 1));
+    CHECK(!tags.erase({0, 1}));
+    CHECK(tags.erase({0, 1}, kShadow));
+    CHECK(!tags.erase({0, 1}, kShadow));
     CHECK_EQ(tags.shadows(0), 1);
-    CHECK_EQ(tags.insert(0, 4, 0), TagArray::kEmpty);
-    CHECK_EQ(tags.insert(0, 5, 0), 2U << 2);
+    CHECK(!tags.insert({0, 4}, 0).valid);
+    CHECK(same(tags.insert({0, 5}, 0), 2, false));
 }
 
 // A thousand random operations against a plain map.
@@ -59,7 +99,7 @@ TEST(mshr_file_agrees_with_a_map) {
         const int entry = mshr.find(line);
         CHECK_EQ(entry >= 0, model.contains(line));
         CHECK_EQ(mshr.full(), model.size() == 16);
-        const SliceRequest request{.message = {.line = line, .tag = ++tag}, .set = line % 4};
+        const SliceRequest request{.message = {.line = line, .tag = ++tag}, .place = {line % 4, line / 4}};
         if (random() % 3 == 0 && entry >= 0) {
             mshr.filled(entry);
             CHECK_EQ(mshr.find(line), -1);
@@ -86,9 +126,9 @@ TEST(mshr_file_agrees_with_a_map) {
 
 TEST(mshr_entry_is_dirty_once_a_write_waits) {
     MshrFile mshr(2, 4);
-    const int entry = mshr.allocate({.message = {.line = 1, .kind = read_request}});
+    const int entry = mshr.allocate({.message = {.line = 1, .kind = read_request}, .place = {}});
     CHECK(!mshr.dirty(entry));
-    mshr.merge(entry, {.message = {.line = 1, .kind = write_request}});
+    mshr.merge(entry, {.message = {.line = 1, .kind = write_request}, .place = {}});
     CHECK(mshr.dirty(entry));
 }
 

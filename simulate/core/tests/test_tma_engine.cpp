@@ -133,7 +133,7 @@ TEST(tma_boxes_outside_the_tensor_complete_without_lines) {
     bench.run(200, after_90);
     CHECK_EQ(bench.arrivals(), "11:6 12:7");
     CHECK_EQ(bench.loads(0), "1-102");
-    CHECK(bench.tma(0).quiet());
+    CHECK(bench.tma(0).quiet(1000));
     CHECK_EQ(bench.stats.requests, 2);
 }
 
@@ -149,7 +149,7 @@ TEST(tma_level_0_has_a_fixed_latency) {
     bench.run(200);
     CHECK_EQ(bench.loads(0), "1-51 7-57");
     CHECK_EQ(bench.stats.requests, 0);
-    CHECK(bench.tma(0).quiet());
+    CHECK(bench.tma(0).quiet(1000));
 }
 
 // The source of a store is read 15 cycles after its last line (3), whatever the answers do; at level 0 after its start.
@@ -193,7 +193,7 @@ TEST(tma_queue_grows) {
         CHECK_EQ(bench.requests[i].message.line, i);
         CHECK_EQ(bench.requests[i].arrival, 11 + 10 * static_cast<Cycle>(i));
     }
-    CHECK(bench.tma(0).quiet());
+    CHECK(bench.tma(0).quiet(1000));
 }
 
 TEST(tma_refuses_more_operations_than_it_can_number) {
