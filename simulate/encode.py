@@ -80,7 +80,7 @@ def wgmma_cycles(wgmma: Wgmma, hardware: HardwareSpec) -> int:
 
 
 def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
-    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline_sms, ...).
+    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline, ...).
 
     Raises `SimulationError` for a GPU that is not Hopper: its preset serves the analytical model alone.
     """

@@ -102,9 +102,15 @@ def write_run(
     except OSError as error:
         raise SimulationError(f"{target}: cannot be made: {error.strerror}") from error
     stats = run_stats(result, preset, trace, command=command, inputs=inputs, clock_model=clock_model)
-    if result.timeline is not None:
-        result.timeline.save(target / "timeline.npz", {"manifest": stats["manifest"], "cycles": result.cycles})
     write_json(target / "stats.json", stats)
+    if result.timeline is not None:
+        meta = {"manifest": stats["manifest"], "cycles": result.cycles}
+        msgspec.structs.replace(result.timeline, meta=meta).save(target / "timeline.npz")
+        if not len(result.timeline):
+            raise SimulationError(
+                f"{target / 'timeline.npz'}: no slice lies in the chosen SMs, tiles and cycles; the run ended at cycle "
+                f"{result.cycles:,}. The other results are complete"
+            )
     return stats
 
 

@@ -5,6 +5,7 @@ import click
 from simfa.clock import CLOCK_MODELS, ClockModel
 from simfa.kernel import KERNEL_VERSIONS
 from simfa.options import gpu_options, load_gpu, run_options, shape_options
+from simfa.recording import Recording
 from simfa.workload import AttentionShape
 
 
@@ -31,7 +32,7 @@ def predict(
     sm_clock_mhz: float | None,
     threads: int,
     max_cycles: int | None,
-    timeline: int,
+    timeline: Recording | None,
     quiet: bool,
     kernel_version: str,
     rules: str,
@@ -54,7 +55,7 @@ def predict(
             preset.spec,
             threads=threads,
             max_cycles=max_cycles,
-            timeline_sms=timeline,
+            timeline=timeline,
             progress=meter.update,
         )
     if output is None:
