@@ -126,8 +126,8 @@ def set_result(
     )
 
 
-def prediction(run: SimulatedRun) -> Prediction:
-    """Return a run that has no measured counterpart."""
+def prediction(run: SimulatedRun, bound_us: float | None = None, bound_by: str = "") -> Prediction:
+    """Return a run that has no measured counterpart, beside its latency bound where one is known."""
     return Prediction(
         name=run.name,
         preset=run.preset,
@@ -135,6 +135,8 @@ def prediction(run: SimulatedRun) -> Prediction:
         log_source=run.log_source,
         simulated_us=run.latency_us,
         tensor_utilization=run.tensor_utilization,
+        bound_us=bound_us,
+        bound_by=bound_by,
     )
 
 
@@ -229,11 +231,19 @@ def extras_text(summary: Summary) -> list[str]:
         parts.append(f"{title}\n{text_table(headers, rows, right=(2, 3, 4))}")
     if summary.predictions:
         rows = [
-            (entry.name, entry.shape, entry.preset, f"{entry.simulated_us:.2f}", f"{entry.tensor_utilization:.1%}")
+            (
+                entry.name,
+                entry.shape,
+                entry.preset,
+                f"{entry.simulated_us:.2f}",
+                "-" if entry.bound_us is None else f"{entry.bound_us:.2f}",
+                entry.bound_by or "-",
+                f"{entry.tensor_utilization:.1%}",
+            )
             for entry in summary.predictions
         ]
-        headers = ("run", "shape", "preset", "simulated us", "tensor pipe")
-        parts.append(f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4))}")
+        headers = ("run", "shape", "preset", "simulated us", "bound us", "bound by", "tensor pipe")
+        parts.append(f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4, 6))}")
     return parts
 
 

@@ -93,6 +93,8 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
     line = hardware.l2.line_bytes
     sustained = hardware.memory.peak_bytes_per_s * hardware.memory.efficiency / hardware.l2.slices
     line_cycles = Fraction(line * clock / sustained).limit_denominator(1 << 16)
+    # Half of the slices are near, half far: a line's mean round trip when it hits and meets no queue.
+    ideal = (hardware.crossbar.near_latency_cycles + hardware.crossbar.far_latency_cycles) // 2
     values: dict[str, Any] = {
         "sms": hardware.gpu.sm_count,
         "issue_width": hardware.sm.issue_width,
@@ -155,6 +157,7 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
         "channel_write_cost_ppm": round(hardware.memory.write_cost * _PPM),
         "channel_write_queue_entries": hardware.memory.write_queue_entries,
         "dram": preset_channel(hardware) if hardware.memory.model == "hbm3" else None,
+        "ideal_latency_cycles": ideal if hardware.memory.model == "ideal" else 0,
         "launch_cycles": ns_to_cycles(hardware.grid.launch_ns, clock),
         "tile_fetch_cycles": hardware.grid.tile_fetch_cycles,
         "tile_edge_cycles": hardware.grid.tile_edge_cycles,

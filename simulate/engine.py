@@ -78,6 +78,11 @@ def run(
     return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=recorded)
 
 
+def check(trace: Trace, hardware: HardwareSpec) -> None:
+    """Raise `SimulationError` if `trace` cannot start on `hardware`."""
+    _engine(trace, hardware)
+
+
 def count_between(
     trace: Trace, hardware: HardwareSpec, *, begin_cycle: int, end_cycle: int
 ) -> tuple[dict[str, int], int]:

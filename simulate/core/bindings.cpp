@@ -159,6 +159,7 @@ nb::dict stats_of(const Engine& engine) {
     stats["response_queue_cycles"] = slices.response_queue_cycles;
     stats["mshr_cycles"] = slices.mshr_cycles;
     stats["staging_longest_cycles"] = slices.staging_longest_cycles;
+    stats["slice_requests_peak"] = slices.requests_peak;
     stats["request_queue_peak"] = slices.request_queue_peak;
     stats["response_queue_peak"] = slices.response_queue_peak;
     stats["mshr_peak"] = slices.mshr_peak;

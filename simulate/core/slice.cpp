@@ -62,6 +62,7 @@ SliceStats& SliceStats::operator+=(const SliceStats& other) {
     response_queue_cycles += other.response_queue_cycles;
     mshr_cycles += other.mshr_cycles;
     staging_longest_cycles = std::max(staging_longest_cycles, other.staging_longest_cycles);
+    requests_peak = std::max(requests_peak, other.requests_peak);
     request_queue_peak = std::max(request_queue_peak, other.request_queue_peak);
     response_queue_peak = std::max(response_queue_peak, other.response_queue_peak);
     mshr_peak = std::max(mshr_peak, other.mshr_peak);
@@ -85,6 +86,7 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
 
 SliceStats Slice::stats(Cycle end) const {
     SliceStats stats = stats_;
+    stats.requests_peak = stats.read_requests + stats.write_requests;
     stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
     const Cycle interval = config_.service_interval_cycles;
     // Answers that have not left yet: the last ones, without a gap, and not all of them go to pairs.

@@ -80,6 +80,7 @@ struct SliceStats {
     std::int64_t response_queue_cycles = 0;  // summed over responses
     std::int64_t mshr_cycles = 0;            // summed over entries, from the miss to the last answer
     std::int64_t staging_longest_cycles = 0;
+    std::int64_t requests_peak = 0;  // of one slice: reads and writes of pairs
     std::int64_t request_queue_peak = 0;
     std::int64_t response_queue_peak = 0;
     std::int64_t mshr_peak = 0;

@@ -147,9 +147,9 @@ class L2(Group, frozen=True):
 
 
 class Memory(Group, frozen=True):
-    """Device memory behind the slices: one channel a slice."""
+    """Device memory behind the slices, one channel a slice; `ideal` stands for L2 too: every line hits, none queues."""
 
-    model: Literal["channel", "hbm3"]
+    model: Literal["channel", "hbm3", "ideal"]
     peak_bytes_per_s: Rate
     efficiency: Annotated[float, Meta(gt=0, le=1)]
     latency_ns: Nanoseconds
@@ -276,7 +276,7 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
             raise HardwareError(f"preset {name}: extends itself through {' -> '.join([*seen, str(parent)])}")
         seen.append(parent)
         tables.insert(0, _read(parent, "presets", preset_names()))
-    tables += [_read(overlay, "presets/overlays", overlay_names()) for overlay in overlays]
+    tables += [overlay_table(overlay) for overlay in overlays]
     values: dict[str, Any] = {}
     provenance: dict[str, Provenance] = {}
     for table in tables:
@@ -292,6 +292,11 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
         spec=spec,
         provenance=provenance,
     )
+
+
+def overlay_table(name: str) -> dict[str, Any]:
+    """Return an overlay (shipped, or a path ending in `.toml`) as its TOML table; raises `HardwareError`."""
+    return _read(name, "presets/overlays", overlay_names())
 
 
 def _read(name: str, folder: str, known: list[str]) -> dict[str, Any]:
@@ -320,7 +325,7 @@ def _merge(
     """Flatten a preset table into dotted paths; a leaf is a table with `value`, `status` and `source`."""
     for key, entry in table.items():
         path = f"{prefix}{key}"
-        if path in ("extends", "about"):
+        if path in ("extends", "about", "counters"):
             continue
         if not isinstance(entry, Mapping):
             raise HardwareError(

@@ -154,7 +154,11 @@ class LogComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without any measurement to compare with."""
+    """A run without any measurement to compare with.
+
+    `bound_us` is the closed forms' latency bound, without a launch, and `bound_by` the resource that sets it; None
+    where the run's preset is not a shipped one.
+    """
 
     name: str
     preset: str
@@ -162,6 +166,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     log_source: str
     simulated_us: float
     tensor_utilization: float
+    bound_us: float | None = None
+    bound_by: str = ""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

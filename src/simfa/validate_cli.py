@@ -11,7 +11,7 @@ import click
 
 from simfa import __version__
 from simfa.clock import CLOCK_MODELS, ClockModel
-from simfa.errors import AnalyticalError, MeasureError
+from simfa.errors import AnalyticalError, HardwareError, MeasureError
 from simfa.files import atomic_write, json_bytes, write_json, write_manifest
 
 if TYPE_CHECKING:
@@ -136,6 +136,27 @@ def analytical_traffic(case: MeasuredCase) -> ModelTraffic:
     )
 
 
+def latency_bound(run: SimulatedRun) -> tuple[float | None, str]:
+    """Return the closed forms' latency bound of a run in us and what sets it; None on a preset that is not shipped."""
+    from simfa.analytical.attention import Attention
+    from simfa.analytical.machine import resolve
+    from simfa.analytical.model import traffic
+    from simfa.hardware import load_preset
+
+    base, *overlays = run.preset.split("+")
+    try:
+        preset = load_preset(base, overlays)
+        if preset.spec.sha256() != run.preset_sha256:
+            return None, ""
+        machine = resolve(preset)
+        attention = Attention.of(run.shape)
+        kernel = machine.default_kernel(attention, version=run.kernel_version)
+        found = traffic(attention, machine, kernel=kernel)
+    except (AnalyticalError, HardwareError):
+        return None, ""
+    return found.latency_bound_us, found.bound_by
+
+
 def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int | None) -> CaseSet:
     """Return a set with another preset, fewer cases, or no case longer than `max_seqlen` tokens."""
     import msgspec
@@ -219,7 +240,7 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str], clock_model: ClockMode
         used |= {run.key for _, run in pairs}
         results.append(set_result(entry, pairs, analytical_traffic, clock_model))
     logs = [found for run in runs if (found := log_comparison(run)) is not None]
-    others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
+    others = [prediction(run, *latency_bound(run)) for run in runs if run.key not in used and run.log_us is None]
     return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
 
 

@@ -9,7 +9,17 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("instrument", "translate", "simulate", "analytical", "measure", "report")
-COMPOSERS = ("calibrate_cli", "cli", "doctor", "pipeline", "predict_cli", "simulator_backend", "validate_cli")
+COMPOSERS = (
+    "ablate_cli",
+    "calibrate_cli",
+    "cli",
+    "doctor",
+    "pipeline",
+    "predict_cli",
+    "sensitivity_cli",
+    "simulator_backend",
+    "validate_cli",
+)
 GPU_LIBRARIES = {"cupy", "pycuda", "nvtx"}
 
 

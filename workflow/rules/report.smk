@@ -41,6 +41,7 @@ rule report:
     input:
         figures="results/figures/figures.json",
         memory="results/memory/figures/figures.json",
+        studies=[f"{folder}/figures.json" for folder in study_folders()],
         summaries=["results/summary.json", *compared_exports()],
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
@@ -56,10 +57,11 @@ rule report:
     params:
         summaries=lambda wildcards, input: flags("--summary", input.summaries),
         runs=lambda wildcards, input: flags("--run", input.runs),
+        folders=flags("--figures", ["results/figures", "results/memory/figures", *study_folders()]),
         package=PACKAGE,
     shell:
         "{SIMFA} report {params.summaries} {params.runs} --timeline {input.timeline}"
-        " --figures results/figures --figures results/memory/figures -o results > {log} 2>&1"
+        " {params.folders} -o results > {log} 2>&1"
 
 
 rule readme:
