@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from simfa.options import gpu_options, load_gpu, run_options
+from simfa.recording import Recording
 
 
 @click.command()
@@ -21,7 +22,7 @@ def simulate(
     sm_clock_mhz: float | None,
     threads: int,
     max_cycles: int | None,
-    timeline: int,
+    timeline: Recording | None,
     quiet: bool,
     output: str,
     as_json: bool,
@@ -41,7 +42,7 @@ def simulate(
             preset.spec,
             threads=threads,
             max_cycles=max_cycles,
-            timeline_sms=timeline,
+            timeline=timeline,
             progress=meter.update,
         )
     stats = write_run(output, result, preset, parsed.trace, command="simulate", inputs={"trace": trace})

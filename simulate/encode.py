@@ -75,11 +75,12 @@ def wgmma_cycles(wgmma: Wgmma, hardware: HardwareSpec) -> int:
     """Return the cycles one WGMMA occupies the tensor pipe (`docs/isa.md` section 4)."""
     flop = 2 * wgmma.m * wgmma.n * wgmma.k
     tensor_core = hardware.tensor_core
-    return max(tensor_core.wgmma_min_cycles, math.ceil(Fraction(flop, tensor_core.flop_per_cycle)))
+    busy = math.ceil(Fraction(flop, tensor_core.flop_per_cycle)) + tensor_core.wgmma_overhead_cycles
+    return max(tensor_core.wgmma_min_cycles, busy)
 
 
 def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
-    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline_sms, ...).
+    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline, ...).
 
     Raises `SimulationError` for a GPU that is not Hopper: its preset serves the analytical model alone.
     """

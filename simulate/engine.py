@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
 from simfa.isa import MNEMONICS, Repeat
+from simfa.recording import Recording
 from simfa.simulate import _core
 from simfa.simulate.encode import encode_kernel, engine_config, ring_numbers
-from simfa.simulate.results import ROLE_NAMES, RunResult, Timeline, run_result
+from simfa.simulate.results import RunResult, run_result
+from simfa.simulate.timeline_rows import ROLE_NAMES, Names, engine_choice, timeline_of
 from simfa.trace import Trace
 
 # Ctrl-C and progress are looked at between chunks of so much host time.
@@ -37,8 +39,7 @@ def run(
     window_cycles: int = 0,
     max_cycles: int | None = None,
     seed: int = 0,
-    timeline_sms: int = 0,
-    timeline_window: tuple[int, int] | None = None,
+    timeline: Recording | None = None,
     progress: Callable[[Progress], None] | None = None,
     warm: Sequence[tuple[int, NDArray[np.uint32]]] = (),
 ) -> RunResult:
@@ -47,20 +48,20 @@ def run(
     `warm` fills L2 beforehand: pairs of an SM and the lines it read, in order, as reads that take no time would.
 
     `threads` and `window_cycles` (0: as long as possible) change the host time only, never a result. With `max_cycles`
-    a longer run is stopped there and its result is marked `partial`. `timeline_sms` records slices of the first so many
-    SMs, in the cycles of `timeline_window`. Raises `SimulationError` for what cannot run, and for a hang, naming role,
-    CTA, instruction and what it waits for.
+    a longer run is stopped there and its result is marked `partial`. `timeline` says what to record. Raises
+    `SimulationError` for what cannot run or be recorded, for too many slices, and for a hang, naming role, CTA,
+    instruction and what it waits for.
     """
     options: dict[str, Any] = {
         "threads": threads,
         "window_cycles": window_cycles,
         "seed": seed,
-        "timeline_sms": timeline_sms,
     }
     if max_cycles is not None:
         options["max_cycles"] = max_cycles
-    if timeline_window is not None:
-        options["timeline_begin_cycle"], options["timeline_end_cycle"] = timeline_window
+    choice = None
+    if timeline is not None:
+        choice = options["timeline"] = engine_choice(timeline, trace, hardware.gpu.sm_count)
     core, ring_names, labels = _engine(trace, hardware, **options)
     try:
         for sm, lines in warm:
@@ -68,12 +69,13 @@ def run(
     except ValueError as error:
         raise SimulationError(str(error)) from error
     begin = time.perf_counter()
-    _advance(core, trace, progress)
+    _advance(core, trace, progress, timeline)
     seconds = time.perf_counter() - begin
-    timeline = None
-    if timeline_sms:
-        timeline = Timeline.from_core(core.timeline(), trace.roles, ring_names, labels, hardware.gpu.sm_clock_hz)
-    return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=timeline)
+    recorded = None
+    if choice is not None:
+        names = Names(trace.roles, ring_names, labels)
+        recorded = timeline_of(core, names, choice, hardware.gpu.sm_clock_hz, hardware.l2.line_bytes)
+    return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=recorded)
 
 
 def check(trace: Trace, hardware: HardwareSpec) -> None:
@@ -116,7 +118,7 @@ def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: in
     core, _, _ = _engine(
         trace, hardware, ideal_latency_cycles=memory_latency_cycles, record_issues=True, threads=threads
     )
-    _advance(core, trace, None)
+    _advance(core, trace, None, None)
     issues: dict[tuple[int, int], list[tuple[int, str, int]]] = {
         (cta, role): [] for cta in range(trace.schedule.ctas) for role in range(trace.roles)
     }
@@ -140,7 +142,9 @@ def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core
         ) from error
 
 
-def _advance(core: _core.Engine, trace: Trace, progress: Callable[[Progress], None] | None) -> None:
+def _advance(
+    core: _core.Engine, trace: Trace, progress: Callable[[Progress], None] | None, timeline: Recording | None
+) -> None:
     """Run to the kernel's end or to the engine's `max_cycles`."""
     tiles = sum(len(part) for part in trace.schedule.tiles)
     begin = time.perf_counter()
@@ -150,6 +154,11 @@ def _advance(core: _core.Engine, trace: Trace, progress: Callable[[Progress], No
             over = core.run_for(CHUNK_SECONDS)
         except RuntimeError as error:
             raise SimulationError(_name_places(str(error), trace)) from error
+        if timeline is not None and core.timeline_size > timeline.limit_slices:
+            raise SimulationError(
+                f"the timeline has more than {timeline.limit_slices:,} slices; record fewer SMs (--timeline-sm), some "
+                "tiles (--timeline-tile) or cycles (--timeline-window), or raise --timeline-limit"
+            )
         if progress is not None:
             progress(Progress(core.now, core.tiles_begun, tiles, time.perf_counter() - begin))
 

@@ -1,79 +1,18 @@
 """What a run gives back: the figures of `stats.json` and the timeline of `timeline.npz`."""
 
-import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from simfa.files import atomic_write
 from simfa.frames import row_frame
 from simfa.hardware import HardwareSpec
-from simfa.simulate import _core
+from simfa.simulate.timeline_rows import ROLE_NAMES
+from simfa.timeline import Timeline
 from simfa.trace import Trace
 from simfa.units import cycles_to_us
 
 if TYPE_CHECKING:
     import pandas
-
-ROLE_NAMES = ("producer", "consumer1", "consumer2", "consumer3")
-
-
-class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Slices of the recorded SMs: parallel arrays, `track` and `name` are indices into the two lists of names."""
-
-    track_name: list[str]
-    slice_name: list[str]
-    track: NDArray[np.int32]
-    name: NDArray[np.int32]
-    start_cycle: NDArray[np.int64]
-    end_cycle: NDArray[np.int64]
-    arg: NDArray[np.int32]
-    sm_clock_hz: float
-
-    @classmethod
-    def from_core(
-        cls, rows: NDArray[np.int64], roles: int, ring_names: list[str], labels: list[str], sm_clock_hz: float
-    ) -> "Timeline":
-        """Return the engine's rows (SM, track, name, start, end, arg) with names, sorted by track and start."""
-        units = [*ROLE_NAMES[:roles], *[""] * (_core.MAX_ROLES - roles), "tensor", "tma"]
-        reasons = list(_core.REASONS)
-        slice_name = [*reasons, *labels, *ring_names]
-        sm, unit, name = rows[:, 0], rows[:, 1], rows[:, 2].copy()
-        name[unit == _core.MAX_ROLES] += len(reasons)
-        name[unit == _core.MAX_ROLES + 1] += len(reasons) + len(labels)
-        pairs = sorted(set(zip(sm.tolist(), unit.tolist(), strict=True)))
-        index = {pair: number for number, pair in enumerate(pairs)}
-        track = np.array([index[pair] for pair in zip(sm.tolist(), unit.tolist(), strict=True)], dtype=np.int32)
-        order = np.lexsort((rows[:, 4], rows[:, 3], track))
-        return cls(
-            track_name=[f"sm{s}/{units[u]}" for s, u in pairs],
-            slice_name=slice_name,
-            track=track[order],
-            name=name[order].astype(np.int32),
-            start_cycle=rows[order, 3].copy(),
-            end_cycle=rows[order, 4].copy(),
-            arg=rows[order, 5].astype(np.int32),
-            sm_clock_hz=sm_clock_hz,
-        )
-
-    def save(self, path: str | os.PathLike[str], meta: dict[str, Any]) -> None:
-        """Write `timeline.npz`, atomically."""
-        with atomic_write(path, "wb") as handle:
-            np.savez_compressed(
-                handle,
-                track_name=np.array(self.track_name),
-                slice_name=np.array(self.slice_name),
-                track=self.track,
-                name=self.name,
-                start_cycle=self.start_cycle,
-                end_cycle=self.end_cycle,
-                arg=self.arg,
-                sm_clock_hz=np.float64(self.sm_clock_hz),
-                meta=np.array(json.dumps(meta, sort_keys=True)),
-            )
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "program.hpp"
+#include "timeline.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -44,6 +45,14 @@ class CtaBarriers {
     }
     void signal(int barrier) { ++signals_[barrier]; }
     std::int32_t signals(int barrier) const { return signals_[barrier]; }
+
+    // What the stage of a fill holds, for timelines.
+    StageState state(int ring, std::int64_t fill) const {
+        const Ring& r = rings_[ring];
+        const Stage& s = stage(ring, fill);
+        if (s.expected == 0 || s.releases >= s.expected * r.releases) return StageState::free;
+        return s.credited_bytes >= s.expected * r.bytes ? StageState::full : StageState::loading;
+    }
 
     const Ring& ring(int ring) const { return rings_[ring]; }
     const Stage& stage(int ring, std::int64_t fill) const { return stages_[ring][fill % rings_[ring].stages]; }

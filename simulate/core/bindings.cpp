@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings_memory.hpp"
+#include "bindings_timeline.hpp"
 #include "engine.hpp"
 #include "line_hash.hpp"
 #include "tag_array.hpp"
@@ -166,25 +167,11 @@ nb::dict stats_of(const Engine& engine) {
     return stats;
 }
 
-// A new int64 array of shape (rows, columns) that owns its memory.
-nb::ndarray<nb::numpy, std::int64_t, nb::ndim<2>> table_of(std::vector<std::int64_t>&& values, std::size_t columns) {
-    auto* owned = new std::vector<std::int64_t>(std::move(values));
-    nb::capsule owner(owned, [](void* pointer) noexcept { delete static_cast<std::vector<std::int64_t>*>(pointer); });
-    return {owned->data(), {owned->size() / columns, columns}, owner};
-}
-
 auto issues_of(const Engine& engine) {
     std::vector<std::int64_t> values;
     for (const Issue& issue : engine.issues())
         values.insert(values.end(), {issue.cycle, issue.cta, issue.role, issue.program, issue.flat});
     return table_of(std::move(values), 5);
-}
-
-auto timeline_of(const Engine& engine) {
-    std::vector<std::int64_t> values;
-    for (const TimelineSlice& slice : engine.timeline())
-        values.insert(values.end(), {slice.sm, slice.track, slice.name, slice.start, slice.end, slice.arg});
-    return table_of(std::move(values), 6);
 }
 
 // Seconds that `count` look-ups of random lines take in the tags of a whole L2, and nothing else: a floor for
@@ -212,6 +199,7 @@ double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
 NB_MODULE(_core, module) {
     module.doc() = "Cycle-level engine of Sim-FA.";
     bind_memory(module);
+    bind_timeline(module);
     nb::class_<Config> config(module, "Config");
     config.def(nb::init<>());
 #define FIELD(name) config.def_rw(#name, &Config::name)
@@ -285,9 +273,7 @@ NB_MODULE(_core, module) {
     FIELD(threads);
     FIELD(max_cycles);
     FIELD(seed);
-    FIELD(timeline_sms);
-    FIELD(timeline_begin_cycle);
-    FIELD(timeline_end_cycle);
+    FIELD(timeline);
     FIELD(record_issues);
 #undef FIELD
     nb::class_<Kernel>(module, "Kernel")
@@ -295,8 +281,9 @@ NB_MODULE(_core, module) {
                     nb::arg("dynamic"), nb::arg("tile_m"), nb::arg("group_size"), nb::arg("code"),
                     nb::arg("program_starts"), nb::arg("rings"), nb::arg("maps"), nb::arg("kinds"), nb::arg("prologue"),
                     nb::arg("tiles"), nb::arg("first_tile"));
-    nb::class_<Engine>(module, "Engine")
-        .def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
+    nb::class_<Engine> engine(module, "Engine");
+    bind_engine_timeline(engine);
+    engine.def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
         .def(
             "warm",
             [](Engine& engine,
@@ -310,7 +297,6 @@ NB_MODULE(_core, module) {
         .def("run_for", &Engine::run_for, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>())
         .def("stats", &stats_of)
         .def("issues", &issues_of)
-        .def("timeline", &timeline_of)
         .def("role_end", &Engine::role_end, nb::arg("cta"), nb::arg("role"))
         .def_prop_ro("now", &Engine::now)
         .def_prop_ro("partial", &Engine::partial)

@@ -36,6 +36,10 @@ void check_instruction(const Instruction& instruction, const Kernel& kernel) {
 void check_kernel(const Config& config, const Kernel& kernel) {
     within(config.sms, 2, 4096, "gpu.sm_count");
     demand(config.sms % 2 == 0, "gpu.sm_count is odd; SMs come in pairs");
+    for (const std::int32_t sm : config.timeline.sms) within(sm, 0, config.sms - 1, "SM of the timeline");
+    demand(config.timeline.begin >= 0 && config.timeline.begin < config.timeline.end,
+           "timeline window: expected a begin of 0 or more and an end after it");
+    demand(config.timeline.period_cycles >= 0, "timeline period: expected 0 cycles or more");
     within(config.slices, 2, 1024, "l2.slices");
     within(kernel.ctas, 1, config.sms, "CTAs (one a SM)");
     within(kernel.cluster, 1, 2, "cluster size");

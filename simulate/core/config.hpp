@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "dram_channel.hpp"
+#include "timeline.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -91,9 +92,7 @@ struct Config {
     std::int32_t threads = 1;
     std::int64_t max_cycles = kNever;  // the run stops there, ended or not
     std::int64_t seed = 0;
-    std::int32_t timeline_sms = 0;  // record slices of the first so many SMs
-    std::int64_t timeline_begin_cycle = 0;
-    std::int64_t timeline_end_cycle = kNever;
+    TimelineChoice timeline;
     bool record_issues = false;  // keep every issue, for comparison with the reference
 };
 

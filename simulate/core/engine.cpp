@@ -42,6 +42,7 @@ SliceConfig slice_config(const Config& config, int index) {
     slice.remote_copy_probability_ppm = config.remote_copy_probability_ppm;
     slice.remote_copy_threshold_ppm = config.remote_copy_threshold_ppm;
     slice.seed = static_cast<std::uint64_t>(config.seed);
+    slice.sampler = Sampler(config.timeline);
     return slice;
 }
 
@@ -215,6 +216,7 @@ void Engine::close_accounts() {
     over_ = true;
     const Cycle end = totals().cycles;
     for (const auto& pair : pairs_) pair->close_accounts(end);
+    for (const auto& slice : slices_) slice->close_samples(end);
 }
 
 // First cycle from the present window on at which any unit does something or a message arrives.
@@ -259,15 +261,6 @@ std::vector<Issue> Engine::issues() const {
             const std::vector<Issue>& part = pair->sm(i).issues();
             all.insert(all.end(), part.begin(), part.end());
         }
-    return all;
-}
-
-std::vector<TimelineSlice> Engine::timeline() const {
-    std::vector<TimelineSlice> all;
-    for (const auto& pair : pairs_) {
-        const std::vector<TimelineSlice>& part = pair->timeline().slices();
-        all.insert(all.end(), part.begin(), part.end());
-    }
     return all;
 }
 

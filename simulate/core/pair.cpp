@@ -10,7 +10,8 @@ Pair::Pair(const Config& config, const Kernel& kernel, int index, int pairs)
     : config_(config),
       kernel_(kernel),
       index_(index),
-      timeline_(config.timeline_sms, config.timeline_begin_cycle, config.timeline_end_cycle),
+      timeline_(config.timeline, index, kernel.roles),
+      sampler_(config.timeline),
       port_(config, index, pairs, stats_),
       sms_{Sm(config, kernel, 2 * index, *this, stats_, timeline_),
            Sm(config, kernel, 2 * index + 1, *this, stats_, timeline_)} {
@@ -42,9 +43,11 @@ void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
         for (; at < inbox.size(); ++at) {
             const Cycle arrival = begin + static_cast<Cycle>(inbox[at].offset);
             if (arrival > now || arrival >= end) break;  // a stopped run ends inside a window
+            if (sampler_.due(arrival)) sample(arrival);
             if (on_message(inbox[at], arrival)) now = next_internal();
         }
         if (now >= end) return;
+        if (sampler_.due(now)) sample(now);
         while (!pending_.empty() && pending_.front().cycle == now) {
             std::pop_heap(pending_.begin(), pending_.end(), std::greater<>{});
             const Pending pending = pending_.back();
@@ -54,7 +57,7 @@ void Pair::run(Cycle begin, Cycle end, std::span<const Message> inbox) {
         if (port_.next() == now) port_.run(now);
         // Phase 2: TMA engines.
         for (Sm& sm : sms_)
-            if (sm.tma().next() <= now) sm.tma().run(now, port_, end);
+            if (sm.tma().next() <= now) sm.tma().run(now, port_, sampler_.before_next(end));
         // Phase 3: CUDA cores.
         for (Sm& sm : sms_)
             if (sm.cuda_core().next() <= now) sm.run_cuda_core(now);
@@ -118,9 +121,20 @@ bool Pair::quiet() const {
     return sms_[0].tma().quiet(end_) && sms_[1].tma().quiet(end_) && port_.quiet() && pending_.empty();
 }
 
+void Pair::sample(Cycle now) {
+    while (sampler_.due(now)) sample_at(sampler_.take());
+}
+
+void Pair::sample_at(Cycle cycle) {
+    samples_.push_back({cycle, {sms_[0].tma().in_flight(cycle), sms_[1].tma().in_flight(cycle)}});
+}
+
 void Pair::close_accounts(Cycle end) {
     sms_[0].close_accounts(end);
     sms_[1].close_accounts(end);
+    timeline_.close(end);
+    sample(end);
+    if (sampler_.finish(end)) sample_at(end);
 }
 
 }  // namespace simfa

@@ -18,6 +18,12 @@
 
 namespace simfa {
 
+// Lines in flight of either SM at a cycle.
+struct PairSample {
+    Cycle cycle;
+    std::array<std::int32_t, 2> lines_in_flight;
+};
+
 class Pair final : public SmHost {
   public:
     Pair(const Config& config, const Kernel& kernel, int index, int pairs);
@@ -37,6 +43,7 @@ class Pair final : public SmHost {
     const Sm& sm(int index) const { return sms_[index]; }
     const PairStats& stats() const { return stats_; }
     const Timeline& timeline() const { return timeline_; }
+    const std::vector<PairSample>& samples() const { return samples_; }
     void close_accounts(Cycle end);
 
     void release_later(int sm, int ring, std::int64_t fill, Cycle cycle) override;
@@ -66,12 +73,16 @@ class Pair final : public SmHost {
     void on_pending(const Pending& pending);
     Cycle next_internal() const;
     bool quiet() const;
+    void sample(Cycle now);
+    void sample_at(Cycle cycle);
 
     const Config& config_;
     const Kernel& kernel_;
     int index_;
     PairStats stats_;
     Timeline timeline_;
+    Sampler sampler_;
+    std::vector<PairSample> samples_;
     MemoryPort port_;
     std::array<Sm, 2> sms_;
     std::vector<Pending> pending_;  // the AEQ: a heap, earliest first

@@ -89,13 +89,6 @@ struct TensorMap {
     }
 };
 
-struct Tile {
-    std::int32_t kind = 0;
-    std::int32_t m_block = 0;
-    std::int32_t head = 0;
-    std::int32_t batch = 0;
-};
-
 // Programs of one kind of tile by role, and how many fills of each ring it uses.
 struct TileKind {
     std::array<std::int32_t, kMaxRoles> programs{};

@@ -16,6 +16,14 @@ class RequestQueue {
     const SliceRequest& front() const { return items_[head_]; }
     void pop() { ++head_; }
 
+    // Requests that have arrived before `cycle`.
+    std::size_t arrived(Cycle cycle) const {
+        const auto first = items_.begin() + static_cast<std::ptrdiff_t>(head_);
+        const auto last = items_.begin() + static_cast<std::ptrdiff_t>(tail_);
+        const auto early = [cycle](const SliceRequest& request) { return request.arrival < cycle; };
+        return static_cast<std::size_t>(std::partition_point(first, last, early) - first);
+    }
+
     // A place for up to `count` more requests; `put` says how many there are.
     SliceRequest* room(std::size_t count) {
         std::copy(items_.begin() + static_cast<std::ptrdiff_t>(head_),

@@ -81,7 +81,8 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
       response_cycles_{config.response_cycles(side_of(config.index, config.slices) == 0),
                        config.response_cycles(side_of(config.index, config.slices) == 1)},
       port_room_cycles_(config.response_queue_cycles()),
-      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)) {}
+      service_cycles_(static_cast<std::size_t>(config.request_queue_entries)),
+      sampler_(config.sampler) {}
 
 SliceStats Slice::stats(Cycle end) const {
     SliceStats stats = stats_;
@@ -192,6 +193,7 @@ void Slice::run(Cycle window_start, Cycle window_end, std::span<const Message> i
         const Cycle service = next_service();
         const Cycle now = std::min(service, next_internal_);
         if (now >= window_end) break;
+        if (sampler_.due(now)) sample(now);
         if (next_internal_ <= service)
             run_internal(now, out);
         else
@@ -291,6 +293,7 @@ void Slice::run_internal(Cycle now, Outbox& out) {
 
 void Slice::fill(int entry) {
     mshr_.filled(entry);
+    ++filled_;
     insert(mshr_.place(entry), mshr_.dirty(entry) ? kDirty : 0);
     answers_.push({entry, {}});
 }
@@ -364,6 +367,24 @@ void Slice::insert(const TagPlace& place, std::uint32_t flags) {
     const Victim victim = tags_.insert(place, flags);
     if (victim.valid && victim.dirty)
         write_backs_.push(victim.tag * static_cast<std::uint32_t>(sets_.divisor()) + place.set);
+}
+
+// The state before what happens at `now`, for all samples due by then. The port empties the response queue by itself.
+void Slice::sample(Cycle now) {
+    while (sampler_.due(now)) sample_at(sampler_.take());
+}
+
+void Slice::sample_at(Cycle cycle) {
+    SliceSample taken;
+    taken.cycle = cycle;
+    taken.hits = stats_.read_hits + stats_.shadow_hits + stats_.read_merges;
+    taken.misses = stats_.read_misses;
+    taken.memory_lines = filled_ + stats_.memory_writes;
+    taken.mshr_entries = mshr_.used();
+    taken.requests = static_cast<std::int32_t>(requests_.arrived(cycle));
+    const Cycle waits = std::max<Cycle>(0, port_free_ - cycle);
+    taken.responses = static_cast<std::int32_t>(waits / config_.service_interval_cycles);
+    samples_.push_back(taken);
 }
 
 void Slice::count_mshr(Cycle now) {

@@ -16,6 +16,7 @@
 #include "request_queue.hpp"
 #include "ring_buffer.hpp"
 #include "tag_array.hpp"
+#include "timeline.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -38,6 +39,7 @@ struct SliceConfig {
     std::int32_t remote_copy_probability_ppm = 0;  // of inserting a shadow
     std::int32_t remote_copy_threshold_ppm = 0;    // share of a set's ways below which shadows are inserted
     std::uint64_t seed = 0;
+    Sampler sampler = {};
 
     // Half round trips, rounded so that the two halves (and the two hops) add up.
     Cycle request_cycles(bool near) const { return (near ? near_latency_cycles : far_latency_cycles) / 2; }
@@ -87,6 +89,17 @@ struct SliceStats {
     friend bool operator==(const SliceStats&, const SliceStats&) = default;
 };
 
+// A slice at a cycle: counts since the kernel's start, and what waits.
+struct SliceSample {
+    Cycle cycle = 0;
+    std::int64_t hits = 0;  // reads that needed no read of memory, merged ones included
+    std::int64_t misses = 0;
+    std::int64_t memory_lines = 0;  // read lines that have come and lines written
+    std::int32_t mshr_entries = 0;
+    std::int32_t requests = 0;  // in the request queue and the staging area
+    std::int32_t responses = 0;
+};
+
 // Requests are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
 // request queue, the rest in the staging area, which the lines in flight bound. Behind the tags:
 //
@@ -123,6 +136,13 @@ class Slice {
     Cycle next_event() const { return std::min(next_service(), next_internal_); }
     bool idle() const { return next_event() == kNever; }
 
+    // Takes the samples that are still due at `end`, the end of the run.
+    void close_samples(Cycle end) {
+        sample(end);
+        if (sampler_.finish(end)) sample_at(end);
+    }
+    const std::vector<SliceSample>& samples() const { return samples_; }
+
     // Counts up to cycle `end`, not before the end of the last window.
     SliceStats stats(Cycle end = kNever) const;
     DramStats dram_stats() const { return channel_->dram_stats(); }
@@ -156,6 +176,8 @@ class Slice {
     void answer_waiting(Cycle now, Outbox& out);
     void write_back(Cycle now);
     void schedule(Cycle now);
+    void sample(Cycle now);
+    void sample_at(Cycle cycle);
 
     void insert(const TagPlace& place, std::uint32_t flags);
     TagPlace place_of(const LineHash::Place& place) const {
@@ -198,7 +220,10 @@ class Slice {
     std::size_t request_peak_ = 0;       // most requests in the request queue at once
     Cycle mshr_changed_ = 0;
     Cycle response_wait_peak_ = 0;  // longest wait of a response
+    std::int64_t filled_ = 0;       // lines that have come from memory
     SliceStats stats_;
+    Sampler sampler_;
+    std::vector<SliceSample> samples_;
 };
 
 }  // namespace simfa

@@ -109,6 +109,7 @@ bool Sm::begin_tile(int index, Cycle now) {
         for (std::size_t r = 0; r < kernel_.rings.size(); ++r) role.base[r] += role.kind->fills[r];
     role.tiles = std::max<std::int64_t>(role.tiles, 0) + 1;
     role.kind = &kernel_.kinds[role.tile.kind];
+    if (timeline_.wants(index_)) timeline_.begin_tile(index_, index, role.tiles - 1, role.tile, now);
     role.group_base = role.groups.committed();
     role.store_base = role.stores.committed();
     role.state = Role::State::running;
@@ -127,6 +128,7 @@ void Sm::end_role(int index, Cycle now) {
     account(index, now, Reason::tail);
     role.state = Role::State::ended;
     role_end_[index] = now;
+    if (timeline_.wants(index_)) timeline_.end_role(index_, index, now);
     note_end(now);
     ++ended_;
 }
@@ -230,6 +232,7 @@ Sm::Outcome Sm::issue(int index, Cycle now) {
                 return Outcome::blocked;
             }
             barriers_.expect(ring, fill);
+            show_stage(ring, fill, now);
             role.ready = now + (named ? config_.named_wait_cycles : config_.mbarrier_wait_cycles);
             // Who is woken by an issue takes part in the frontend from the next cycle on.
             wake_fill(ring, fill, now, 1);
@@ -247,8 +250,10 @@ Sm::Outcome Sm::issue(int index, Cycle now) {
             account(index, now, Reason::barrier);
             if (!barriers_.take_signals(ring, instruction.count)) {
                 block(role, Role::Wait::barrier, role.reason, ring, 0, instruction.count);
+                show_barrier(ring, now);
                 return Outcome::blocked;
             }
+            show_barrier(ring, now);
             role.ready = now + config_.named_wait_cycles;
             break;
         case Op::wgmma_wait: {
@@ -291,12 +296,10 @@ Sm::Outcome Sm::issue_wgmma(Role& role, const Instruction& instruction, Cycle no
     if (now > tensor_core_.free_at()) charge_idle_pipe(role, now);
     const TensorCore::Slice slice = tensor_core_.issue(register_a, now, instruction.work_cycles);
     role.groups.add(slice.end, slice.done);
-    if (role.group_start < 0) role.group_start = slice.start;
+    timeline_.extend(index_, kTensorTrack, instruction.label, slice.start, slice.end, index);
     role.ready = now + config_.wgmma_issue_cycles;
     if (--role.wgmmas_left > 0) return Outcome::issued;
-    if (timeline_.wants(index_))
-        timeline_.add(index_, kTensorTrack, instruction.label, role.group_start, slice.end, index);
-    role.group_start = -1;
+    if (timeline_.wants(index_)) timeline_.separate(index_, kTensorTrack);
     advance(role);
     return Outcome::issued;
 }
@@ -335,7 +338,11 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
             host_.signal_later(index_, instruction.ring, now + std::max<Cycle>(1, config_.named_arrive_cycles));
             return;
         case Op::wgmma_commit:
-            if (const Cycle end = role.groups.commit(now); end >= 0) tensor_core_.commit(end);
+            if (const Cycle end = role.groups.commit(now); end >= 0) {
+                const Cycle worked = tensor_core_.free_at();
+                tensor_core_.commit(end);
+                timeline_.extend(index_, kTensorTrack, kDrain, worked, tensor_core_.free_at(), index);
+            }
             return;
         case Op::tma_commit:
             role.stores.commit();
@@ -396,17 +403,20 @@ void Sm::wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least) {
 
 void Sm::credit(int ring, std::int64_t fill, std::int64_t bytes, Cycle now) {
     barriers_.credit(ring, fill, bytes);
+    show_stage(ring, fill, now);
     wake_fill(ring, fill, now);
 }
 
 void Sm::release(int ring, std::int64_t fill, Cycle now) {
     barriers_.release(ring, fill);
+    show_stage(ring, fill, now);
     for (int i = 0; i < kernel_.roles; ++i) {
         Role& role = roles_[i];
         if (role.state == Role::State::blocked && role.wait == Role::Wait::stage && role.ring == ring &&
             barriers_.free_for(ring, role.wait_target)) {
             const std::int64_t target = role.wait_target;
             barriers_.expect(ring, target);
+            show_stage(ring, target, now);
             advance(role);
             const bool named = barriers_.ring(ring).named;
             wake(role, now + (named ? config_.named_wake_cycles : config_.mbarrier_wake_cycles));
@@ -425,6 +435,7 @@ void Sm::signal(int barrier, Cycle now) {
             wake(role, now + config_.named_wake_cycles);
         }
     }
+    show_barrier(barrier, now);
 }
 
 void Sm::store_read(int index, std::int64_t group, Cycle now) {

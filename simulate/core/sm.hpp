@@ -51,12 +51,12 @@ struct Role {
     Tile tile;
     Cycle ready = 0;
     Cycle accounted = 0;
+    std::int64_t accounted_tile = -1;  // tile in which the cycles from `accounted` on begin
     std::int64_t group_base = 0;
     std::int64_t store_base = 0;
     std::array<std::int64_t, kMaxRings> base{};
     WgmmaGroups groups;
     StoreGroups stores;
-    Cycle group_start = -1;  // first WGMMA of the open group, for the timeline
 
     // The last stretches of accounted cycles: what the tensor pipe waited for.
     struct Stretch {
@@ -142,6 +142,8 @@ class Sm {
     void charge(int index, Cycle from, Cycle until, Reason reason);
     void charge_idle_pipe(const Role& role, Cycle until);
     void end_role(int index, Cycle now);
+    void show_stage(int ring, std::int64_t fill, Cycle now);
+    void show_barrier(int barrier, Cycle now);
     void wake_fill(int ring, std::int64_t fill, Cycle now, Cycle least = 0);
     void refresh(Cycle now);
     Reason acquire_reason(int ring) const { return ring < 4 ? kAcquireReasons[ring] : Reason::acquire_other; }

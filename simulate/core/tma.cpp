@@ -129,6 +129,9 @@ void TmaEngine::run(Cycle now, MemoryPort& port, Cycle horizon) {
             port.request(op.line, write, {index, static_cast<std::uint8_t>(sm_), target}, now);
         }
         pop();
+        owner_.timeline().extend(owner_.index(), kTmaIssueTrack, write ? kStore : op.ring,
+                                 std::max(op.start, issued_until_), now + 1, write ? op.store_group : op.fill);
+        issued_until_ = now + 1;
         read_source(op, now);
         end_issue(index, now, port);
     }

@@ -150,6 +150,7 @@ class TmaEngine {
     std::int32_t pace_used_ = 0;                // ... and so many went out in it
     std::int32_t in_flight_ = 0;                // lines requested, those included that `leaving_` still lists
     std::array<RingBuffer<Cycle>, 2> leaving_;  // cycles at which lines leave the ports; looked at when the limit binds
+    Cycle issued_until_ = 0;                    // of the last operation, for the timeline
     Cycle next_ = kNever;
 };
 

@@ -18,4 +18,12 @@ inline constexpr int kMaxBarriers = 16;   // named barriers of a CTA, as in hard
 inline constexpr int kMaxTensorRank = 5;  // cuTensorMapEncodeTiled
 inline constexpr int kMaxLrcWaiters = 8;  // requests merged into one coalescer entry
 
+// An output tile; its kind says which programs run.
+struct Tile {
+    std::int32_t kind = 0;
+    std::int32_t m_block = 0;
+    std::int32_t head = 0;
+    std::int32_t batch = 0;
+};
+
 }  // namespace simfa

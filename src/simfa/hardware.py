@@ -40,10 +40,11 @@ class Sm(Group, frozen=True):
 
 
 class TensorCore(Group, frozen=True):
-    """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles."""
+    """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles and an overhead."""
 
     flop_per_cycle: Count
     wgmma_min_cycles: Cycles
+    wgmma_overhead_cycles: Cycles
     wgmma_issue_cycles: Count
     wgmma_tail_ss_cycles: Cycles
     wgmma_tail_rs_cycles: Cycles
@@ -165,6 +166,16 @@ class Grid(Group, frozen=True):
     tile_edge_cycles: Cycles
 
 
+class Clock(Group, frozen=True):
+    """Sustained SM clock: ns that a cycle of a repeated kernel takes, a base and for each activity; 0: no limit."""
+
+    sustained_base_ns: Nanoseconds
+    sustained_tensor_ns: Nanoseconds
+    sustained_cuda_ns: Nanoseconds
+    sustained_l2_ns: Nanoseconds
+    sustained_dram_ns: Nanoseconds
+
+
 class Analytical(Group, frozen=True):
     """Closed-form model: the kernel it assumes, and the share of L2 that holds reusable K/V under each policy."""
 
@@ -188,6 +199,7 @@ class HardwareSpec(Group, frozen=True):
     l2: L2
     memory: Memory
     grid: Grid
+    clock: Clock
     analytical: Analytical
 
     def __post_init__(self) -> None:

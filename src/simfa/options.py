@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from simfa.hardware import Preset, load_preset, overlay_names, preset_names
+from simfa.recording import recording_options
 from simfa.workload import MODELS, AttentionShape, model_shape
 
 _SHAPE_FLAGS = ("model", "seqlen", *AttentionShape.__struct_fields__)
@@ -121,12 +122,12 @@ def load_gpu(gpu: str, overlays: Sequence[str], overrides: Sequence[str], sm_clo
 
 
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags of a simulation run: `--threads`, `--max-cycles`, `--timeline`, `--quiet`."""
+    """Add the flags of a simulation run: `--threads`, `--max-cycles`, `--timeline` and its like, `--quiet`."""
+    function = recording_options(function)
     for option in reversed(
         [
             click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result."),
             click.option("--max-cycles", type=click.IntRange(1), help="Stop there; the statistics are marked partial."),
-            click.option("--timeline", type=click.IntRange(0), default=0, help="Record slices of the first N SMs."),
             click.option("--quiet", is_flag=True, help="No progress line."),
         ]
     ):

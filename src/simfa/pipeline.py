@@ -7,6 +7,7 @@ import msgspec
 
 from simfa.hardware import Preset, load_preset
 from simfa.kernel import KernelSpec, kernel_for
+from simfa.recording import Recording
 from simfa.schedule import tile_count
 from simfa.workload import AttentionShape
 
@@ -51,7 +52,7 @@ def predict(
     rules: Literal["source", "paper"] = "source",
     threads: int = 1,
     max_cycles: int | None = None,
-    timeline_sms: int = 0,
+    timeline: Recording | None = None,
     progress: "Callable[[Progress], None] | None" = None,
 ) -> "RunResult":
     """Simulate one attention call on `gpu` at `sm_clock_hz`: `kernel`, else the one FA3 picks for `shape`.
@@ -72,6 +73,6 @@ def predict(
         hardware,
         threads=threads,
         max_cycles=max_cycles,
-        timeline_sms=timeline_sms,
+        timeline=timeline,
         progress=progress,
     )

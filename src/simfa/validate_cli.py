@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simfa import __version__
+from simfa.clock import CLOCK_MODELS, ClockModel
 from simfa.errors import AnalyticalError, HardwareError, MeasureError
 from simfa.files import atomic_write, json_bytes, write_json, write_manifest
 
@@ -43,6 +44,13 @@ Simulator = Callable[["MeasuredCase"], dict[str, Any]]
     type=click.Path(exists=True),
     help="Join a finished run, or all below a folder.",
 )
+@click.option(
+    "--clock-model",
+    type=click.Choice(CLOCK_MODELS),
+    default="nominal",
+    show_default=True,
+    help="sustained: compare looped cases at the clock their part holds (docs/accuracy.md).",
+)
 @click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
 @click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
 @click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
@@ -57,6 +65,7 @@ def validate(
     only: tuple[str, ...],
     max_seqlen: int | None,
     folders: tuple[str, ...],
+    clock_model: ClockModel,
     stats: str | None,
     output: str | None,
     threads: int,
@@ -78,7 +87,11 @@ def validate(
     unknown = set(only) - {case.id for entry in sets for case in entry.cases}
     if unknown:
         raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
-    summary = join(sets, folders) if folders else simulate(sets, simulator(threads, quiet=quiet), stats)
+    summary = (
+        join(sets, folders, clock_model)
+        if folders
+        else simulate(sets, simulator(threads, quiet=quiet), stats, clock_model)
+    )
     if output is not None:
         write(summary, Path(output), [*tables, *([mapping] if mapping else [])])
     report(summary, as_json)
@@ -181,7 +194,9 @@ def simulator(threads: int, *, quiet: bool) -> Simulator:
     return simulate_case
 
 
-def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None) -> Summary:
+def simulate(
+    sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None, clock_model: ClockModel = "nominal"
+) -> Summary:
     """Simulate every case once and return the summary; the same launch in two sets is not simulated twice."""
     from simfa.measure.results import clock_of, run_from
     from simfa.measure.summary import set_result
@@ -200,11 +215,11 @@ def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: st
                     make_folder(Path(stats_folder) / case.id)
                     write_json(Path(stats_folder) / case.id / "stats.json", stats)
             pairs.append((case, done[key]))
-        results.append(set_result(entry, pairs, analytical_traffic))
+        results.append(set_result(entry, pairs, analytical_traffic, clock_model))
     return Summary(tool_version=__version__, sets=results)
 
 
-def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
+def join(sets: Sequence[CaseSet], folders: Sequence[str], clock_model: ClockModel = "nominal") -> Summary:
     """Return the summary from finished runs; raises `MeasureError` when a case was not simulated.
 
     Runs that no case asks for become predictions; runs of a log are set beside its own duration, apart.
@@ -223,7 +238,7 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
                 "expected a stats.json with the case's shape, preset, kernel version and SM clock"
             )
         used |= {run.key for _, run in pairs}
-        results.append(set_result(entry, pairs, analytical_traffic))
+        results.append(set_result(entry, pairs, analytical_traffic, clock_model))
     logs = [found for run in runs if (found := log_comparison(run)) is not None]
     others = [prediction(run, *latency_bound(run)) for run in runs if run.key not in used and run.log_us is None]
     return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)

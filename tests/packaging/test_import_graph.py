@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 STAGES = ("instrument", "translate", "simulate", "analytical", "measure", "report")
 COMPOSERS = (
     "ablate_cli",
+    "calibrate_cli",
     "cli",
     "doctor",
     "pipeline",

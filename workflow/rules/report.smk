@@ -14,9 +14,11 @@ rule validate:
         sets=flags("--set", config["measured_sets"]),
         runs=lambda wildcards, input: flags("--results", input.stats),
         max_seqlen=config["max_seqlen"],
+        clock_model=config["clock_model"],
         package=PACKAGE,
     shell:
-        "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} {params.runs} -o results > {log} 2>&1"
+        "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} --clock-model {params.clock_model}"
+        " {params.runs} -o results > {log} 2>&1"
 
 
 rule figures:

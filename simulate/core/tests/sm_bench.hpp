@@ -86,7 +86,7 @@ class SmBench {
     SmBench(const Config& config, const Kernel& kernel)
         : config_(recording(config)),
           kernel_(kernel),
-          timeline_(1, 0, kNever),
+          timeline_({.sms = {0}}, 0, kernel.roles),
           sm_(config_, kernel_, 0, host, stats, timeline_),
           port_(config_, 0, 1, stats) {
         port_.connect({}, &sm_.tma(), &sm_.tma());
@@ -153,7 +153,7 @@ class PortBench {
     explicit PortBench(const Config& config, const std::vector<TensorMap>& maps = {}, int pair = 0, int pairs = 2)
         : config_(config),
           kernel_(inert(maps)),
-          timeline_(2, 0, kNever),
+          timeline_({.sms = {0, 1}}, 0, 1),
           sms_{Sm(config_, kernel_, 0, host, stats, timeline_), Sm(config_, kernel_, 1, host, stats, timeline_)},
           port_(config_, pair, pairs, stats),
           slices_(config_.slices, 1, 1, 4096) {

@@ -67,6 +67,8 @@ std::string all_counts(const Engine& engine) {
     for (const std::int64_t cycles : slices.blocked_cycles) add_word(text, cycles);
     for (const TimelineSlice& slice : engine.timeline())
         add_word(text, slice.sm, '/', slice.track, '/', slice.name, '/', slice.start, '/', slice.end, '/', slice.arg);
+    for (const std::vector<std::int64_t>& row : engine.timeline_counters())
+        for (const std::int64_t value : row) add_word(text, value);
     return text;
 }
 
@@ -152,7 +154,8 @@ TEST(engine_threads_and_windows_change_nothing) {
                 config.remote_copy = remote_copy;
                 config.remote_copy_probability_ppm = 500000;
                 config.remote_copy_threshold_ppm = 500000;
-                config.timeline_sms = 4;
+                config.timeline.sms = {0, 1, 2, 3};
+                config.timeline.period_cycles = 50;
                 config.max_cycles = limit;
                 std::string first;
                 for (const int threads : {1, 2, 3})
