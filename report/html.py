@@ -10,7 +10,7 @@ import msgspec
 
 from simfa import __version__
 from simfa.errors import HardwareError, ReportError
-from simfa.hardware import Preset, load_preset, unit_of, value_at
+from simfa.hardware import Preset, load_preset, value_at
 from simfa.report.attribution import GROUPS, REASONS, TENSOR_PIPE, causes, chip_wide, edges_sentence, findings
 from simfa.report.embedded import FigureSection
 from simfa.report.figures import latency_chart, stall_stack, trend_chart
@@ -18,6 +18,7 @@ from simfa.report.inputs import Run
 from simfa.report.palette import GROUP_COLOURS, reason_colour
 from simfa.report.traffic_view import memory_path, traffic_rows
 from simfa.summary import CaseResult, Summary, traffic_gaps
+from simfa.units import unit_of
 from simfa.workload import paper_shapes
 
 FLAGGED = ("calibrated", "assumed")

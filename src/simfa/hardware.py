@@ -370,25 +370,6 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
     return root
 
 
-def unit_of(path: str) -> str:
-    """Return the unit that a value's name carries, or an empty string for counts, names and switches."""
-    leaf = path.rsplit(".", 1)[-1]
-    for suffix, unit in (
-        ("bytes_per_cycle_per_slice", "B/cycle"),
-        ("_bytes_per_cycle", "B/cycle"),
-        ("flop_per_cycle", "FLOP/cycle"),
-        ("_per_cycle", "1/cycle"),
-        ("_bytes_per_s", "B/s"),
-        ("_cycles", "cycles"),
-        ("_ns", "ns"),
-        ("_hz", "Hz"),
-        ("_bytes", "B"),
-    ):
-        if leaf.endswith(suffix):
-            return unit
-    return ""
-
-
 def value_at(spec: HardwareSpec, path: str) -> Any:
     """Return the value at a dotted path."""
     node: Any = spec

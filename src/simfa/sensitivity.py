@@ -11,8 +11,9 @@ import msgspec
 
 from simfa import __version__
 from simfa.errors import HardwareError, SimfaError, StudyError
-from simfa.hardware import HardwareSpec, Preset, unit_of, value_at
+from simfa.hardware import HardwareSpec, Preset, value_at
 from simfa.studies import Move, Sensitivity, SensitivityRow, Unmoved
+from simfa.units import unit_of
 
 # Values that no simulation reads, on the presets for which that holds.
 UNREAD: tuple[tuple[str, Callable[[HardwareSpec], bool], str], ...] = (

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from simfa.errors import HardwareError
-from simfa.hardware import load_preset, overlay_names, preset_names, unit_of, value_at
+from simfa.hardware import load_preset, overlay_names, preset_names, value_at
+from simfa.units import unit_of
 
 
 @pytest.mark.parametrize("name", preset_names())
