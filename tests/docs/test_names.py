@@ -57,7 +57,9 @@ def test_preset_values_exist(page: str) -> None:
 
 def test_readme_lists_every_command() -> None:
     table = read("README.md").split("## Commands")[1].split("\n## ")[0]
-    named = {word for row in re.findall(r"^\| (`simfa.*?) \|", table, re.MULTILINE) for word in re.findall(r"[\w-]+", row)}
+    named = {
+        word for row in re.findall(r"^\| (`simfa.*?) \|", table, re.MULTILINE) for word in re.findall(r"[\w-]+", row)
+    }
     assert set(COMMANDS) - named == set()
 
 
