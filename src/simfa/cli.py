@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("simfa.measure.commands", "Read Nsight and PyTorch profiler exports into one table."),
     "validate": ("simfa.validate_cli", "Compare simulation and model with measurements, case by case."),
     "explain": ("simfa.report.commands", "Where every cycle of a run went."),
-    "timeline": ("simfa.report.commands", "Write a run's timeline as a Gantt chart or as Chrome trace events."),
+    "timeline": ("simfa.timeline_cli", "A run, a log, or both on one axis, for Perfetto, as a chart or a table."),
     "report": ("simfa.report.commands", "Write the accuracy report as one HTML file."),
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("instrument", "translate", "simulate", "analytical", "measure", "report")
-COMPOSERS = ("cli", "doctor", "pipeline", "predict_cli", "simulator_backend", "validate_cli")
+COMPOSERS = ("cli", "doctor", "pipeline", "predict_cli", "simulator_backend", "timeline_cli", "validate_cli")
 GPU_LIBRARIES = {"cupy", "pycuda", "nvtx"}
 
 
