@@ -1,4 +1,4 @@
-"""Commands of the report stage: `simfa explain`, `simfa timeline`, `simfa report`."""
+"""Commands of the report stage: `simfa explain` and `simfa report`."""
 
 from __future__ import annotations
 
@@ -40,47 +40,6 @@ def explain(run: str, compare: str | None, as_json: bool) -> None:
         click.echo(compare_text(*runs))
     else:
         click.echo(explain_text(runs[0]))
-
-
-def parse_window(_: click.Context, __: click.Parameter, text: str | None) -> tuple[int, int] | None:
-    """Return the cycles of `BEGIN:END`."""
-    if text is None:
-        return None
-    begin, separator, end = text.partition(":")
-    if not separator or not begin.isdecimal() or not end.isdecimal() or int(begin) >= int(end):
-        raise click.BadParameter(f"{text!r}: expected BEGIN:END in cycles, e.g. 10000:20000")
-    return int(begin), int(end)
-
-
-@click.command()
-@click.argument("path", metavar="TIMELINE", type=click.Path(exists=True))
-@click.option("--format", "kind", type=click.Choice(["png", "chrome"]), help="[default: by the ending of -o]")
-@click.option("--sm", type=click.IntRange(0), help="Only this SM [png: 0, chrome: all].")
-@click.option("--window", callback=parse_window, metavar="BEGIN:END", help="Only these cycles.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="The .png or .json to write.")
-def timeline(path: str, kind: str | None, sm: int | None, window: tuple[int, int] | None, output: str) -> None:
-    """Write a recorded timeline as a Gantt chart (PNG) or as Chrome trace events (JSON).
-
-    TIMELINE is a timeline.npz, or the folder of a run that has one.
-    """
-    from simfa.report.chrome import chrome_json
-    from simfa.report.gantt import gantt_png
-    from simfa.report.timeline import read_timeline
-
-    file = Path(path) / "timeline.npz" if Path(path).is_dir() else Path(path)
-    slices = read_timeline(file)
-    if kind is None:
-        kind = {".png": "png", ".json": "chrome"}.get(Path(output).suffix)
-    if kind is None:
-        raise click.UsageError(f"{output}: give --format, or an ending .png or .json")
-    if kind == "png":
-        data = gantt_png(slices, sm or 0, window)
-    else:
-        chosen = slices if sm is None else slices.sm(sm)
-        data = chrome_json(chosen if window is None else chosen.window(*window)).encode()
-    with atomic_write(output, "wb") as handle:
-        handle.write(data)
-    write_manifest(output, "timeline", {"timeline": file})
 
 
 @click.command()

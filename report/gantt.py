@@ -1,23 +1,40 @@
-"""Figure 7: what the roles, the tensor pipe and the TMA engine of one SM do over several main-loop iterations."""
+"""Figure 7: what producer, consumers and tensor pipe of one SM do over several main-loop iterations."""
 
 import io
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simfa.errors import ReportError
 from simfa.report.attribution import REASONS
-from simfa.report.palette import slice_colour
+from simfa.report.palette import is_dark, reason_colour, slice_colour
 from simfa.report.timeline import Timeline, iterations_window
 
 # Reasons drawn as blank space: nothing to see there.
-_BLANK = {"launch", "tail"}
+_BLANK = {"launch", "tail", "drain"}
 _MAX_SLICES = 20_000
+# Spans narrower than this part of the axis are drawn with their neighbour: a line of white edges says nothing.
+_THINNEST = 1 / 1200
+# The tensor pipe is coloured by the warpgroup it works for, so that the turns show: S and O of each.
+_WARPGROUP_COLOURS = {1: ("#228833", "#8fd19e"), 2: ("#4477aa", "#a9c6e6"), 3: ("#aa3377", "#dfa8c6")}
+_STAGE_COLOURS = {"loading": "#f4a6ae", "full": "#c9ced6"}
+_TITLES = {"tensor": "tensor core", "tma": "TMA loads", "tma_issue": "TMA engine"}
+
+
+class _Span(NamedTuple):
+    """A bar: cycles, colour, what stands in it, what stands for it in the legend."""
+
+    start: int
+    end: int
+    colour: str
+    text: str
+    legend: str
 
 
 def default_window(timeline: Timeline, sm: int, iterations: int = 6) -> tuple[int, int]:
     """Return the cycles of `iterations` turns of consumer 1's main loop, past the first two."""
-    return iterations_window(timeline, f"sm{sm}/consumer1", "softmax", 2, iterations)
+    return _window_of(timeline, f"sm{sm}", iterations)
 
 
 def gantt_png(timeline: Timeline, sm: int, window: tuple[int, int] | None = None) -> bytes:
@@ -25,60 +42,121 @@ def gantt_png(timeline: Timeline, sm: int, window: tuple[int, int] | None = None
 
     Raises `ReportError` when matplotlib is missing, the SM was not recorded, or the window holds nothing or too much.
     """
+    timeline.sm(sm)
+    return gantt_chart(timeline, f"sm{sm}", window, "png")
+
+
+def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None = None, kind: str = "png") -> bytes:
+    """Return a chart of one place (`sm0`, `cta7`) as `png` or `svg`: cycles below, us above; byte for byte repeatable.
+
+    Without a window it shows six turns of the first consumer's main loop. Raises `ReportError` when matplotlib is
+    missing or the window holds nothing or too much.
+    """
     try:
+        import matplotlib
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
     except ImportError as error:
         raise ReportError(f"the Gantt chart needs matplotlib: pip install 'simfa[report]' ({error})") from error
-    begin, end = window or default_window(timeline, sm)
-    shown = timeline.sm(sm).window(begin, end)
+    begin, end = window or _window_of(timeline, place, 6)
+    shown = timeline.of_places({place}).window(begin, end)
+    title = place.replace("sm", "SM ").replace("cta", "CTA ")
     if not len(shown):
-        raise ReportError(f"SM {sm} has no slice between cycles {begin} and {end}")
+        raise ReportError(f"{title} has no slice between cycles {begin} and {end}")
     if len(shown) > _MAX_SLICES:
         raise ReportError(f"{len(shown)} slices are too many for one figure; narrow it with --window BEGIN:END")
-    tracks = [index for index, name in enumerate(shown.track_name) if name.startswith(f"sm{sm}/")]
-    figure = Figure(figsize=(13, 0.62 * len(tracks) + 1.6), dpi=110, layout="constrained")
+    rows = [number for number in _rows(shown, place) if (shown.track == number).any()]
+    heights = [0.42 if " stage " in shown.track_name[number] else 0.84 for number in rows]
+    figure = Figure(figsize=(13, 0.62 * sum(heights) + 2.0), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes: Any = figure.add_subplot()
-    for row, track in enumerate(tracks):
-        _draw_track(axes, shown, track, row, begin, end)
-    names = [shown.track_name[track].split("/", 1)[1] for track in tracks]
-    axes.set_yticks(range(len(tracks)), names)
-    axes.set_ylim(len(tracks) - 0.4, -0.6)
+    legend: dict[str, str] = {}
+    top, middles, names = 0.0, [], []
+    for number, height in zip(rows, heights, strict=True):
+        unit = shown.track_name[number].rpartition("/")[2]
+        for span in _spans(shown, number, unit, begin, end):
+            legend.setdefault(span.legend, span.colour)
+            _draw(axes, span, top, height, (begin, end))
+        middles.append(top + height / 2)
+        names.append(_TITLES.get(unit, unit.replace("consumer", "consumer ")))
+        top += height + 0.16
+    axes.set_yticks(middles, names)
+    axes.set_ylim(top, -0.16)
     axes.set_xlim(begin, end)
     axes.set_xlabel("SM cycle")
+    axes.xaxis.set_major_formatter(lambda cycle, _: f"{cycle:,.0f}")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["left", "right"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
     to_us = 1e6 / timeline.sm_clock_hz
     upper = axes.secondary_xaxis("top", functions=(lambda cycle: cycle * to_us, lambda us: us / to_us))
-    upper.set_xlabel("us")
-    figure.legend(handles=_legend(shown, Patch), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    upper.set_xlabel(f"{title}, time in µs at {timeline.sm_clock_hz / 1e6:,.0f} MHz")
+    handles = [Patch(facecolor=colour, label=text) for text, colour in legend.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    metadata = {"Software": None} if kind == "png" else {"Date": None}
+    with matplotlib.rc_context({"svg.hashsalt": "simfa", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=kind, metadata=metadata)
     return buffer.getvalue()
 
 
-def _draw_track(axes: Any, shown: Timeline, track: int, row: int, begin: int, end: int) -> None:
-    """Draw the slices of one track, with labels where they fit."""
-    here = np.flatnonzero(shown.track == track)
-    by_colour: dict[str, list[tuple[int, int]]] = {}
-    for index in here:
+def _window_of(timeline: Timeline, place: str, iterations: int) -> tuple[int, int]:
+    """Return the turns of the main loop that a chart of a place shows: of its first consumer, logged or simulated."""
+    names = [name for name in timeline.track_name if name.startswith(f"{place}/") and "consumer1" in name]
+    return iterations_window(timeline, names[0] if names else "", "softmax", 2, iterations)
+
+
+def _rows(shown: Timeline, place: str) -> list[int]:
+    """Return the tracks to draw, in order: roles, tensor pipe, K and V stages, or else all that there are."""
+    mine = [number for number, name in enumerate(shown.track_name) if name.startswith(f"{place}/")]
+    units = {number: shown.track_name[number].rpartition("/")[2] for number in mine}
+    # Beside a log the units are called `logged producer`, `simulated consumer1 on SM 3`.
+    main = [n for n in mine if re.match(r"(logged |simulated )?(producer|consumer|tensor)", units[n])]
+    stages = [n for n in mine if units[n].startswith(("K stage", "V stage"))]
+    loads = [n for n in mine if units[n] == "tma"] if not stages else []
+    return [*main, *stages, *loads] or mine
+
+
+def _spans(shown: Timeline, number: int, unit: str, begin: int, end: int) -> list[_Span]:
+    """Return the bars of one track; those too thin to see go with the bar before, if they touch."""
+    thinnest = (end - begin) * _THINNEST
+    spans: list[_Span] = []
+    for index in np.flatnonzero(shown.track == number):
         label = shown.slice_name[shown.name[index]]
+        start, stop = int(shown.start_cycle[index]), int(shown.end_cycle[index])
         if label in _BLANK:
             continue
-        start, stop = int(shown.start_cycle[index]), int(shown.end_cycle[index])
-        by_colour.setdefault(slice_colour(label), []).append((start, stop - start))
-        if min(stop, end) - max(start, begin) > (end - begin) * 0.0085 * len(label):
-            middle = (max(start, begin) + min(stop, end)) / 2
-            axes.text(middle, row, label, ha="center", va="center", fontsize=7, color="black")
-    for colour, spans in by_colour.items():
-        axes.broken_barh(spans, (row - 0.4, 0.8), facecolors=colour, edgecolor="white", linewidth=0.3)
+        span = _span(unit, label, start, stop, int(shown.arg[index]))
+        before = spans[-1] if spans else None
+        if before is not None and before.end >= start and (before.legend == span.legend or stop - start < thinnest):
+            spans[-1] = before._replace(end=stop)
+        elif before is not None and before.end >= start and before.end - before.start < thinnest:
+            spans[-1] = span._replace(start=before.start)
+        else:
+            spans.append(span)
+    return spans
 
 
-def _legend(shown: Timeline, patch: Any) -> list[Any]:
-    """Return one legend entry for each group or label that occurs."""
-    entries: dict[str, str] = {}
-    for number in sorted(set(shown.name.tolist())):
-        label = shown.slice_name[number]
-        if label not in _BLANK:
-            entries.setdefault(REASONS[label].group if label in REASONS else label, slice_colour(label))
-    return [patch(facecolor=colour, label=text) for text, colour in entries.items()]
+def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
+    """Return the bar of one slice."""
+    if unit.endswith("tensor") and arg in _WARPGROUP_COLOURS:
+        colour = _WARPGROUP_COLOURS[arg][label != "S"]
+        return _Span(start, end, colour, f"{label} {arg}", f"{'QK' if label == 'S' else 'PV'} of consumer {arg}")
+    if label in _STAGE_COLOURS:
+        return _Span(start, end, _STAGE_COLOURS[label], "", f"stage {label}")
+    if label in REASONS:
+        return _Span(start, end, reason_colour(label), label.replace("_", " "), label.replace("_", " "))
+    return _Span(start, end, slice_colour(label), label, label)
+
+
+def _draw(axes: Any, span: _Span, top: float, height: float, window: tuple[int, int]) -> None:
+    """Draw one bar, with its text where that fits."""
+    length = span.end - span.start
+    axes.broken_barh([(span.start, length)], (top, height), facecolors=span.colour, edgecolor="white", linewidth=0.3)
+    begin, end = max(span.start, window[0]), min(span.end, window[1])
+    if end - begin > (window[1] - window[0]) * 0.0075 * (len(span.text) + 1):
+        colour = "white" if is_dark(span.colour) else "black"
+        axes.text((begin + end) / 2, top + height / 2, span.text, ha="center", va="center", fontsize=7, color=colour,
+                  clip_on=True)  # fmt: skip

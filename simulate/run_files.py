@@ -104,7 +104,7 @@ def write_run(
     stats = run_stats(result, preset, trace, command=command, inputs=inputs, clock_model=clock_model)
     write_json(target / "stats.json", stats)
     if result.timeline is not None:
-        meta = {"manifest": stats["manifest"], "cycles": result.cycles}
+        meta = {name: stats[name] for name in ("manifest", "cycles", "shape", "kernel")}
         msgspec.structs.replace(result.timeline, meta=meta).save(target / "timeline.npz")
         if not len(result.timeline):
             raise SimulationError(

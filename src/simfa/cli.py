@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ablate": ("simfa.ablate_cli", "One mechanism changed at a time: slowdown, errors, and the counter that says why."),
     "sensitivity": ("simfa.sensitivity_cli", "Every preset value moved a little: which ones a latency depends on."),
     "explain": ("simfa.report.commands", "Where every cycle of a run went."),
-    "timeline": ("simfa.report.commands", "Write a run's timeline as a Gantt chart or as Chrome trace events."),
+    "timeline": ("simfa.timeline_cli", "A run, a log, or both on one axis, for Perfetto, as a chart or a table."),
     "memory-figures": ("simfa.report.memory_commands", "Draw microbenchmark curves beside the measured ones as SVG."),
     "report": ("simfa.report.commands", "Write the accuracy report as one HTML file."),
 }

@@ -93,20 +93,17 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
     def sm(self, number: int) -> "Timeline":
         """Return the slices, counters and tiles of one SM; raises `ReportError` when it was not recorded."""
-        return self.sms([number])
+        if f"sm{number}" not in self.places():
+            have = ", ".join(sorted(self.places()))
+            raise ReportError(f"SM {number} was not recorded; the timeline holds {have}")
+        return self.of_places({f"sm{number}"})
 
-    def sms(self, numbers: list[int]) -> "Timeline":
-        """Return the slices of some SMs, with their counters and the chip's; raises `ReportError` for one not recorded."""
-        places = {f"sm{number}" for number in numbers}
-        have = self.places()
-        for number in numbers:
-            if f"sm{number}" not in have:
-                raise ReportError(f"SM {number} was not recorded; the timeline holds {', '.join(sorted(have))}")
+    def of_places(self, places: set[str]) -> "Timeline":
+        """Return the slices, counters and tiles of some places, with the counters that belong to no SM."""
         tracks = [i for i, name in enumerate(self.track_name) if name.rpartition("/")[0] in places]
-        rows = [
-            i for i, name in enumerate(self.counter_name) if not name.startswith("sm") or name.split("/")[0] in places
-        ]
-        tiles = np.isin(self.tile_sm, numbers)
+        owners = [name.rpartition("/")[0] for name in self.counter_name]
+        rows = [i for i, owner in enumerate(owners) if owner in places or not owner.startswith("sm")]
+        tiles = np.isin(self.tile_sm, [int(place.lstrip("smcta")) for place in places])
         return msgspec.structs.replace(
             self.chosen(np.isin(self.track, tracks)),
             counter_name=[self.counter_name[i] for i in rows],
@@ -136,6 +133,14 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
                 sm_clock_hz=np.float64(self.sm_clock_hz),
                 meta=np.array(json.dumps(self.meta, sort_keys=True)),
             )
+
+
+def place_title(place: str) -> str:
+    """Return the heading of a place: `SM 3` of `sm3`, `CTA 7` of `cta7`, any other as it is."""
+    for prefix in ("sm", "cta"):
+        if place.removeprefix(prefix).isdecimal() and place.startswith(prefix):
+            return f"{prefix.upper()} {place.removeprefix(prefix)}"
+    return place
 
 
 def read_timeline(path: str | Path) -> Timeline:

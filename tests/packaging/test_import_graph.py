@@ -18,6 +18,7 @@ COMPOSERS = (
     "predict_cli",
     "sensitivity_cli",
     "simulator_backend",
+    "timeline_cli",
     "validate_cli",
 )
 GPU_LIBRARIES = {"cupy", "pycuda", "nvtx"}
