@@ -39,7 +39,8 @@ def costs_of(shape: AttentionShape, kernel: KernelSpec, spec: HardwareSpec) -> C
     scores = 64 * kernel.tile_n
 
     def wgmma(columns: int) -> int:
-        return max(tensor.wgmma_min_cycles, ceil_div(2 * 64 * columns * 16, tensor.flop_per_cycle))
+        busy = ceil_div(2 * 64 * columns * 16, tensor.flop_per_cycle) + tensor.wgmma_overhead_cycles
+        return max(tensor.wgmma_min_cycles, busy)
 
     def work(elements: int, *rates: int) -> int:
         return sum(ceil_div(elements, rate) for rate in rates if rate)

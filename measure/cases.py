@@ -40,7 +40,8 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     `sm_clock_hz` is None when the source states no clock: the preset's nominal clock is simulated then. `launches` is
     `single` (one cold launch) or `looped`. `latency_us` is kernel time in microseconds. Cases made of launches have
     the times behind that median in `repeats_us`, median `cycles` where the clock is known, and their traffic;
-    `rounding_us` is the interval that the export's rounding left open, where it rounded.
+    `rounding_us` is the interval that the export's rounding left open, where it rounded. `half` says, within a set that
+    constants may be fitted on, which half a case is in: `calib` or `valid`.
     """
 
     id: str
@@ -53,6 +54,7 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: float
     launches: Literal["single", "looped"] = "single"
     split: str = ""
+    half: str = ""
     quality: str = ""
     source_url: str = ""
     repeats_us: tuple[float, ...] = ()
@@ -202,6 +204,7 @@ def _case(row: _Row) -> MeasuredCase | Excluded:
         latency_us=latency_us,
         launches="looped" if launches == "looped" else "single",
         split=fields.get("split", ""),
+        half=fields.get("half", ""),
         quality=fields.get("quality", ""),
         source_url=fields.get("source_url", ""),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from simfa.clock import Activity, ClockModel, activity, cuda_busy_cycles, sustained_clock_hz
 from simfa.errors import MeasureError
 from simfa.hardware import load_preset
 from simfa.measure.cases import MeasuredCase
@@ -16,8 +17,10 @@ from simfa.workload import AttentionShape
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a comparison needs of one simulation.
 
-    `tensor_utilization` is a fraction; `log_source` is `captured`, `synthetic`, or `none` for a run that had no
-    log. `log_us` is the duration of the log's longest row, where `log.json` (`simfa log info --json`) stands beside.
+    `effective_clock_hz` is what `latency_us` is made of, where a clock model has changed it. `tensor_utilization` is a
+    fraction; `cuda_cycles` of busy CUDA cores are summed over SMs; `log_source` is `captured`, `synthetic`, or `none`
+    for a run that had no log. `log_us` is the duration of the log's longest row, where `log.json`
+    (`simfa log info --json`) stands beside.
     """
 
     name: str
@@ -29,6 +32,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     cycles: int
     latency_us: float
     tensor_utilization: float
+    cuda_cycles: int
     l2_read_bytes: int
     sm_read_bytes: int
     lines: int
@@ -36,6 +40,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     dram_write_bytes: int
     log_source: str
     log_us: float | None = None
+    effective_clock_hz: float | None = None
 
     @property
     def key(self) -> tuple[AttentionShape, str, str, int]:
@@ -79,6 +84,7 @@ def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
                 "cycles": stats["cycles"],
                 "latency_us": stats["latency_us"],
                 "tensor_utilization": stats["tensor_utilization"],
+                "cuda_cycles": cuda_busy_cycles(stats["stall_cycles"]),
                 "l2_read_bytes": stats["l2_read_bytes"],
                 "sm_read_bytes": stats["sm_read_bytes"],
                 "lines": stats["lines"],
@@ -90,7 +96,7 @@ def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
         )
     except KeyError as error:
         raise MeasureError(f"key {error} is missing; written by another version? simulate again") from error
-    except (TypeError, msgspec.ValidationError) as error:
+    except (AttributeError, TypeError, msgspec.ValidationError) as error:
         raise MeasureError(f"not a simulation's statistics: {error}") from error
 
 
@@ -124,6 +130,27 @@ def simulated_traffic(run: SimulatedRun, preset: str) -> ModelTraffic:
 def clock_of(case: MeasuredCase) -> float:
     """Return the SM clock in Hz to simulate a case at: the measured one, else the preset's nominal clock."""
     return case.sm_clock_hz if case.sm_clock_hz is not None else load_preset(case.preset).spec.gpu.sm_clock_hz
+
+
+def activity_of(case: MeasuredCase, run: SimulatedRun) -> Activity:
+    """Return what kept the part busy in a run of a case."""
+    return activity(
+        load_preset(case.preset).spec,
+        cycles=run.cycles,
+        clock_hz=run.sm_clock_hz,
+        tensor_share=run.tensor_utilization,
+        cuda_cycles=run.cuda_cycles,
+        l2_read_bytes=run.l2_read_bytes,
+        dram_bytes=run.dram_read_bytes + run.dram_write_bytes,
+    )
+
+
+def with_clock_model(case: MeasuredCase, run: SimulatedRun, model: ClockModel) -> SimulatedRun:
+    """Return a run at the clock that `model` gives its case: a sustained clock changes looped cases alone."""
+    if model == "nominal" or case.launches != "looped":
+        return run
+    clock = sustained_clock_hz(load_preset(case.preset).spec, activity_of(case, run), run.sm_clock_hz)
+    return msgspec.structs.replace(run, latency_us=run.cycles / clock * 1e6, effective_clock_hz=clock)
 
 
 def pair(

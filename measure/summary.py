@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from simfa.clock import ClockModel, law_text
+from simfa.hardware import load_preset
 from simfa.measure.accuracy import Comparison, summarize
 from simfa.measure.cases import CaseSet, MeasuredCase
 from simfa.measure.interval import METHOD, error_intervals
-from simfa.measure.results import SimulatedRun, simulated_traffic
+from simfa.measure.results import SimulatedRun, simulated_traffic, with_clock_model
 from simfa.measure.summary_text import interval_lines, percent, rounding_lines, traffic_lines
 from simfa.measure.traffic import ModelTraffic, compare_traffic
 from simfa.summary import (
@@ -59,8 +61,13 @@ def set_result(
     case_set: CaseSet,
     pairs: Sequence[tuple[MeasuredCase, SimulatedRun]],
     model: Callable[[MeasuredCase], ModelTraffic] | None = None,
+    clock_model: ClockModel = "nominal",
 ) -> SetResult:
-    """Return the errors of a set from its simulated cases; `model` gives the traffic to set beside measured traffic."""
+    """Return the errors of a set from its simulated cases; `model` gives the traffic to set beside measured traffic.
+
+    With the `sustained` clock model, looped cases are compared at the clock their part holds (`simfa.clock`).
+    """
+    pairs = [(case, with_clock_model(case, run, clock_model)) for case, run in pairs]
     times = [_times(case, run) for case, run in pairs]
     comparisons = [
         Comparison(
@@ -94,6 +101,7 @@ def set_result(
             compared=found.compared,
             conversion=found.conversion,
             measured_interval=None if found.rounding_us is None else Interval(*found.rounding_us),
+            effective_clock_mhz=None if run.effective_clock_hz is None else run.effective_clock_hz / 1e6,
         )
         for (case, run), found, comparison, interval in zip(pairs, times, comparisons, intervals, strict=True)
     ]
@@ -114,11 +122,12 @@ def set_result(
             )
         ],
         interval_method=METHOD if any(interval is not None for interval in intervals) else "",
+        clock_model=clock_model,
     )
 
 
-def prediction(run: SimulatedRun) -> Prediction:
-    """Return a run that has no measured counterpart."""
+def prediction(run: SimulatedRun, bound_us: float | None = None, bound_by: str = "") -> Prediction:
+    """Return a run that has no measured counterpart, beside its latency bound where one is known."""
     return Prediction(
         name=run.name,
         preset=run.preset,
@@ -126,6 +135,8 @@ def prediction(run: SimulatedRun) -> Prediction:
         log_source=run.log_source,
         simulated_us=run.latency_us,
         tensor_utilization=run.tensor_utilization,
+        bound_us=bound_us,
+        bound_by=bound_by,
     )
 
 
@@ -176,7 +187,7 @@ def to_text(result: SetResult) -> str:
             f"B{case.batch} L{case.seqlen_q} S{case.seqlen_kv} H{case.heads_q}/{case.heads_kv} D{case.head_dim}",
             "causal" if case.causal else "full",
             case.preset,
-            f"{case.sm_clock_mhz:.0f}{'' if case.clock_stated else '*'}",
+            f"{case.effective_clock_mhz or case.sm_clock_mhz:.0f}{'' if case.clock_stated else '*'}",
             f"{case.measured_us:.2f}",
             f"{case.simulated_us:.2f}",
             percent(case.error),
@@ -187,6 +198,7 @@ def to_text(result: SetResult) -> str:
     lines = [f"{result.name}: FA3 forward, measured against simulated", text_table(headers, rows, right=range(4, 8))]
     if not all(case.clock_stated for case in result.cases):
         lines.append("* clock not stated by the source: simulated at the preset's nominal clock")
+    lines += clock_lines(result)
     lines += [f"{case.id}: {case.conversion}" for case in result.cases if case.conversion]
     lines += ["", accuracy_line(result.accuracy)]
     lines += rounding_lines(result)
@@ -194,6 +206,16 @@ def to_text(result: SetResult) -> str:
     lines += excluded_lines(result.excluded)
     lines += traffic_lines(result.traffic)
     return "\n".join(lines)
+
+
+def clock_lines(result: SetResult) -> list[str]:
+    """Return the clock model of a set: its name, and for a sustained clock each part's law."""
+    if result.clock_model == "nominal":
+        return ["clock model: nominal"]
+    presets = dict.fromkeys(case.preset for case in result.cases if case.effective_clock_mhz is not None)
+    if not presets:
+        return ["clock model: sustained, which changes looped cases alone; there are none"]
+    return [f"clock model: sustained, {preset}: {law_text(load_preset(preset).spec)}" for preset in presets]
 
 
 def extras_text(summary: Summary) -> list[str]:
@@ -208,13 +230,26 @@ def extras_text(summary: Summary) -> list[str]:
         title = "logs (longest CTA, without launch) and their simulation: no measurement and no part of any MAPE"
         parts.append(f"{title}\n{text_table(headers, rows, right=(2, 3, 4))}")
     if summary.predictions:
-        rows = [
-            (entry.name, entry.shape, entry.preset, f"{entry.simulated_us:.2f}", f"{entry.tensor_utilization:.1%}")
-            for entry in summary.predictions
-        ]
-        headers = ("run", "shape", "preset", "simulated us", "tensor pipe")
-        parts.append(f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4))}")
+        parts.append(_predictions_text(summary.predictions))
     return parts
+
+
+def _predictions_text(predictions: Sequence[Prediction]) -> str:
+    """Return runs without a measurement, each beside its latency bound where one is known."""
+    rows = [
+        (
+            entry.name,
+            entry.shape,
+            entry.preset,
+            f"{entry.simulated_us:.2f}",
+            "-" if entry.bound_us is None else f"{entry.bound_us:.2f}",
+            entry.bound_by or "-",
+            f"{entry.tensor_utilization:.1%}",
+        )
+        for entry in predictions
+    ]
+    headers = ("run", "shape", "preset", "simulated us", "bound us", "bound by", "tensor pipe")
+    return f"predictions without a measurement\n{text_table(headers, rows, right=(3, 4, 6))}"
 
 
 def excluded_lines(excluded: Sequence[Excluded]) -> list[str]:

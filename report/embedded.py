@@ -42,6 +42,7 @@ class FigureSection(NamedTuple):
 _SECTIONS: dict[Section, tuple[str, str]] = {
     "ablation": ("Ablations", "Each mechanism left out alone, and the counter that shows why it matters."),
     "sensitivity": ("Sensitivity", "How far the latency moves when one value of the preset moves."),
+    "memory": ("Memory hierarchy beside measured curves", "Published measurements and the same programs, simulated."),
     "analytical": (
         "The analytical model",
         "Closed forms of traffic and latency bounds, no simulation; `simfa figures` draws them.",

@@ -10,7 +10,7 @@ import msgspec
 
 from simfa import __version__
 from simfa.errors import HardwareError, ReportError
-from simfa.hardware import Preset, load_preset, unit_of, value_at
+from simfa.hardware import Preset, load_preset, value_at
 from simfa.report.attribution import GROUPS, REASONS, TENSOR_PIPE, causes, chip_wide, edges_sentence, findings
 from simfa.report.embedded import FigureSection
 from simfa.report.figures import latency_chart, stall_stack, trend_chart
@@ -18,6 +18,8 @@ from simfa.report.inputs import Run
 from simfa.report.palette import GROUP_COLOURS, reason_colour
 from simfa.report.traffic_view import memory_path, traffic_rows
 from simfa.summary import CaseResult, Summary, traffic_gaps
+from simfa.units import unit_of
+from simfa.workload import paper_shapes
 
 FLAGGED = ("calibrated", "assumed")
 _SCRIPTS = ("page.js", "gantt_data.js", "gantt.js", "gantt_draw.js", "gantt_start.js")
@@ -81,6 +83,7 @@ def context(
         "tool_version": __version__,
         "sections": [(anchor, title) for anchor, title, shown in parts if shown],
         "summary": summary,
+        "paper_cases": len({entry.shape for entry in summary.predictions} & _paper_shapes()),
         "charts": {entry.name: _charts(entry.cases) for entry in summary.sets if entry.cases},
         "traffic": traffic,
         "has_traffic": has_traffic,
@@ -93,6 +96,11 @@ def context(
         "figure_sections": sections,
         "log_sources": sorted({run.stats.manifest.log_source for run in runs} - {"none"}),
     }
+
+
+def _paper_shapes() -> set[str]:
+    """Return the paper's 15 cases as predictions name their shapes."""
+    return {shape.describe() for shape in paper_shapes().values()}
 
 
 def _charts(cases: Sequence[CaseResult]) -> dict[str, Any]:

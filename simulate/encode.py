@@ -46,7 +46,7 @@ _COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
 _RING_ORDER = ("K", "V", "Q", "O")
 _WORK = {"cycles": 0, "softmax": 1, "epilogue": 2}
 _ORIGIN = {"none": 0, "query": 1, "kv": 2}
-_HASH = {"xor": 0, "modulo": 1, "strong": 2}
+_HASH = {"xor": 0, "modulo": 1, "strong": 2, "side": 3}
 _SCHEDULER = {"gto": 0, "lrr": 1, "oldest": 2}
 _PPM = 1_000_000
 
@@ -75,7 +75,8 @@ def wgmma_cycles(wgmma: Wgmma, hardware: HardwareSpec) -> int:
     """Return the cycles one WGMMA occupies the tensor pipe (`docs/isa.md` section 4)."""
     flop = 2 * wgmma.m * wgmma.n * wgmma.k
     tensor_core = hardware.tensor_core
-    return max(tensor_core.wgmma_min_cycles, math.ceil(Fraction(flop, tensor_core.flop_per_cycle)))
+    busy = math.ceil(Fraction(flop, tensor_core.flop_per_cycle)) + tensor_core.wgmma_overhead_cycles
+    return max(tensor_core.wgmma_min_cycles, busy)
 
 
 def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
@@ -92,6 +93,8 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
     line = hardware.l2.line_bytes
     sustained = hardware.memory.peak_bytes_per_s * hardware.memory.efficiency / hardware.l2.slices
     line_cycles = Fraction(line * clock / sustained).limit_denominator(1 << 16)
+    # Half of the slices are near, half far: a line's mean round trip when it hits and meets no queue.
+    ideal = (hardware.crossbar.near_latency_cycles + hardware.crossbar.far_latency_cycles) // 2
     values: dict[str, Any] = {
         "sms": hardware.gpu.sm_count,
         "issue_width": hardware.sm.issue_width,
@@ -154,6 +157,7 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
         "channel_write_cost_ppm": round(hardware.memory.write_cost * _PPM),
         "channel_write_queue_entries": hardware.memory.write_queue_entries,
         "dram": preset_channel(hardware) if hardware.memory.model == "hbm3" else None,
+        "ideal_latency_cycles": ideal if hardware.memory.model == "ideal" else 0,
         "launch_cycles": ns_to_cycles(hardware.grid.launch_ns, clock),
         "tile_fetch_cycles": hardware.grid.tile_fetch_cycles,
         "tile_edge_cycles": hardware.grid.tile_edge_cycles,

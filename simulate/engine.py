@@ -2,8 +2,11 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec
@@ -38,8 +41,11 @@ def run(
     seed: int = 0,
     timeline: Recording | None = None,
     progress: Callable[[Progress], None] | None = None,
+    warm: Sequence[tuple[int, NDArray[np.uint32]]] = (),
 ) -> RunResult:
     """Simulate `trace` on `hardware` with its full memory hierarchy.
+
+    `warm` fills L2 beforehand: pairs of an SM and the lines it read, in order, as reads that take no time would.
 
     `threads` and `window_cycles` (0: as long as possible) change the host time only, never a result. With `max_cycles`
     a longer run is stopped there and its result is marked `partial`. `timeline` says what to record. Raises
@@ -57,6 +63,11 @@ def run(
     if timeline is not None:
         choice = options["timeline"] = engine_choice(timeline, trace, hardware.gpu.sm_count)
     core, ring_names, labels = _engine(trace, hardware, **options)
+    try:
+        for sm, lines in warm:
+            core.warm(lines, sm)
+    except ValueError as error:
+        raise SimulationError(str(error)) from error
     begin = time.perf_counter()
     _advance(core, trace, progress, timeline)
     seconds = time.perf_counter() - begin
@@ -65,6 +76,30 @@ def run(
         names = Names(trace.roles, ring_names, labels)
         recorded = timeline_of(core, names, choice, hardware.gpu.sm_clock_hz, hardware.l2.line_bytes)
     return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=recorded)
+
+
+def check(trace: Trace, hardware: HardwareSpec) -> None:
+    """Raise `SimulationError` if `trace` cannot start on `hardware`."""
+    _engine(trace, hardware)
+
+
+def count_between(
+    trace: Trace, hardware: HardwareSpec, *, begin_cycle: int, end_cycle: int
+) -> tuple[dict[str, int], int]:
+    """Return what the engine's counters rose by between two cycles of a run, and the cycles between them.
+
+    The run is looked at after whole windows, at the given cycles or a little later, or at the kernel's end.
+    """
+    core, _, _ = _engine(trace, hardware, max_cycles=end_cycle)
+    try:
+        core.advance(begin_cycle)
+        begin, before = core.now, core.stats()
+        core.advance(end_cycle)
+    except RuntimeError as error:
+        raise SimulationError(_name_places(str(error), trace)) from error
+    after = core.stats()
+    counts = {name: value - before[name] for name, value in after.items() if isinstance(value, int)}
+    return counts, after["cycles"] - begin
 
 
 class IdealResult(NamedTuple):

@@ -3,6 +3,7 @@
 import click
 
 from simfa.options import gpu_options, load_gpu
+from simfa.simulate.curve_commands import l2, tma_bandwidth, tma_latency
 
 _PATTERNS = ("stream-read", "stream-write", "read-write-2to1", "random-read-64", "stride-2048-read")
 
@@ -10,6 +11,10 @@ _PATTERNS = ("stream-read", "stream-write", "read-write-2to1", "random-read-64",
 @click.group()
 def microbench() -> None:
     """Small programs on the engine against known curves."""
+
+
+for _curve in (tma_latency, tma_bandwidth, l2):
+    microbench.add_command(_curve)
 
 
 @microbench.command()

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from simfa.clock import ClockModel, activity, cuda_busy_cycles, sustained_clock_hz
 from simfa.errors import SimulationError
 from simfa.files import json_bytes, manifest, write_json
 from simfa.hardware import Preset
@@ -43,9 +44,18 @@ class RunMeter:
 
 
 def run_stats(
-    result: RunResult, preset: Preset, trace: Trace, *, command: str, inputs: Mapping[str, str]
+    result: RunResult,
+    preset: Preset,
+    trace: Trace,
+    *,
+    command: str,
+    inputs: Mapping[str, str],
+    clock_model: ClockModel = "nominal",
 ) -> dict[str, Any]:
-    """Return what `stats.json` holds: the result's figures, the launch, and the manifest."""
+    """Return what `stats.json` holds: the result's figures, the launch, and the manifest.
+
+    `latency_us` is at the clock that was simulated; the `sustained` clock model adds its clock and latency to it.
+    """
     stats = result.to_json()
     stats["shape"] = msgspec.to_builtins(trace.shape)
     stats["kernel"] = msgspec.to_builtins(trace.kernel)
@@ -58,11 +68,32 @@ def run_stats(
         rules=trace.origin.rules,
         reconstructed=trace.origin.reconstructed,
     )
+    stats["clock_model"] = clock_model
+    if clock_model == "sustained":
+        shares = activity(
+            preset.spec,
+            cycles=result.cycles,
+            clock_hz=result.sm_clock_hz,
+            tensor_share=result.tensor_utilization,
+            cuda_cycles=cuda_busy_cycles(result.stall_cycles),
+            l2_read_bytes=result.l2_read_bytes,
+            dram_bytes=result.dram_read_bytes + result.dram_write_bytes,
+        )
+        clock = sustained_clock_hz(preset.spec, shares, result.sm_clock_hz)
+        stats["sustained_clock_hz"] = clock
+        stats["sustained_latency_us"] = result.cycles / clock * 1e6
     return stats
 
 
 def write_run(
-    folder: str, result: RunResult, preset: Preset, trace: Trace, *, command: str, inputs: Mapping[str, str]
+    folder: str,
+    result: RunResult,
+    preset: Preset,
+    trace: Trace,
+    *,
+    command: str,
+    inputs: Mapping[str, str],
+    clock_model: ClockModel = "nominal",
 ) -> dict[str, Any]:
     """Write `stats.json` and, if slices were recorded, `timeline.npz` into `folder`; return the former."""
     target = Path(folder)
@@ -70,7 +101,7 @@ def write_run(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SimulationError(f"{target}: cannot be made: {error.strerror}") from error
-    stats = run_stats(result, preset, trace, command=command, inputs=inputs)
+    stats = run_stats(result, preset, trace, command=command, inputs=inputs, clock_model=clock_model)
     write_json(target / "stats.json", stats)
     if result.timeline is not None:
         meta = {name: stats[name] for name in ("manifest", "cycles", "shape", "kernel")}
@@ -83,6 +114,16 @@ def write_run(
     return stats
 
 
+def _clock_text(stats: Mapping[str, Any]) -> str:
+    """Return the clock model of a run, and what a sustained clock makes of its latency."""
+    if stats["clock_model"] == "nominal":
+        return "nominal"
+    return (
+        f"sustained: {stats['sustained_latency_us']:,.2f} us at {stats['sustained_clock_hz'] / 1e6:,.0f} MHz "
+        "when repeated (empirical)"
+    )
+
+
 def show(stats: Mapping[str, Any], result: RunResult, *, as_json: bool) -> None:
     """Print a run as JSON or as a short table."""
     if as_json:
@@ -90,6 +131,7 @@ def show(stats: Mapping[str, Any], result: RunResult, *, as_json: bool) -> None:
         return
     rows = [
         ("latency", f"{result.latency_us:,.2f} us at {result.sm_clock_hz / 1e6:,.0f} MHz"),
+        ("clock model", _clock_text(stats)),
         ("cycles", f"{result.cycles:,}{' (stopped before the end)' if result.partial else ''}"),
         ("throughput", "-" if result.tflops is None else f"{result.tflops:,.1f} TFLOPS"),
         ("tensor pipe busy", f"{result.tensor_utilization:.1%}"),

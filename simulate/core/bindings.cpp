@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -158,6 +159,7 @@ nb::dict stats_of(const Engine& engine) {
     stats["response_queue_cycles"] = slices.response_queue_cycles;
     stats["mshr_cycles"] = slices.mshr_cycles;
     stats["staging_longest_cycles"] = slices.staging_longest_cycles;
+    stats["slice_requests_peak"] = slices.requests_peak;
     stats["request_queue_peak"] = slices.request_queue_peak;
     stats["response_queue_peak"] = slices.response_queue_peak;
     stats["mshr_peak"] = slices.mshr_peak;
@@ -282,6 +284,15 @@ NB_MODULE(_core, module) {
     nb::class_<Engine> engine(module, "Engine");
     bind_engine_timeline(engine);
     engine.def(nb::init<const Config&, Kernel>(), nb::arg("config"), nb::arg("kernel"))
+        .def(
+            "warm",
+            [](Engine& engine,
+               const nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& lines, int sm) {
+                const std::span<const std::uint32_t> all(lines.data(), lines.shape(0));
+                const nb::gil_scoped_release unlocked;
+                engine.warm(all, sm);
+            },
+            nb::arg("lines"), nb::arg("sm"))
         .def("advance", &Engine::advance, nb::arg("cycles"), nb::call_guard<nb::gil_scoped_release>())
         .def("run_for", &Engine::run_for, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>())
         .def("stats", &stats_of)

@@ -66,7 +66,7 @@ struct Config {
     std::int32_t slices = 80;
     std::int32_t sets = 256;
     std::int32_t ways = 20;
-    std::int32_t hash = 0;  // 0 xor, 1 modulo, 2 strong
+    std::int32_t hash = 0;  // 0 xor, 1 modulo, 2 strong, 3 side
     std::int32_t slice_service_cycles = 2;
     std::int32_t request_queue_entries = 32;
     std::int32_t response_queue_entries = 128;

@@ -148,6 +148,30 @@ void Engine::run_window() {
     window_start_ = window_end_;
 }
 
+void Engine::warm(std::span<const std::uint32_t> lines, int sm) {
+    if (windows_ > 0) throw std::invalid_argument("L2 can be warmed before the run only");
+    if (sm < 0 || sm >= config_.sms) throw std::invalid_argument("no SM " + std::to_string(sm) + " to warm L2 for");
+    if (slices_.empty()) throw std::invalid_argument("ideal memory has no L2 to warm");
+    const LineHash hash(static_cast<HashKind>(config_.hash), config_.slices);
+    const int side = side_of(sm / 2, config_.sms / 2);
+    constexpr std::size_t kAhead = 8;  // lines whose sets are asked for from the host's memory early
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::uint32_t line = lines[i];
+        check_line_limit(line, static_cast<std::uint64_t>(config_.line_bytes));
+        if (const std::size_t later = i + kAhead; later < lines.size()) {
+            const int slice = static_cast<int>(hash.slice_of(lines[later]));
+            slices_[slice]->prefetch(lines[later]);
+            if (config_.remote_copy) slices_[(slice + config_.slices / 2) % config_.slices]->prefetch(lines[later]);
+        }
+        const int home = static_cast<int>(hash.slice_of(line));
+        const bool far = config_.remote_copy && side_of(home, config_.slices) != side;
+        Slice& twin = *slices_[(home + config_.slices / 2) % config_.slices];
+        if (far && twin.warm_far(line)) continue;
+        slices_[home]->warm(line);
+        if (far) twin.warm_copy(line);
+    }
+}
+
 bool Engine::advance(Cycle cycles) {
     const Cycle target = std::min(window_start_ + cycles, config_.max_cycles);
     do step();

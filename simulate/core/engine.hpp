@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,6 +37,10 @@ class Engine {
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
+
+    // Functional warming before the run: leaves L2 as reads of `lines` by SM `sm`, in order, would, in no time.
+    // Throws std::invalid_argument for an SM or a line that does not exist, and once the run has begun.
+    void warm(std::span<const std::uint32_t> lines, int sm);
 
     // Simulates at least `cycles` more cycles unless the run is over; returns true when it is: the kernel has ended, or
     // `max_cycles` are simulated. Throws std::runtime_error when nothing can ever happen again and roles still wait.

@@ -62,6 +62,7 @@ SliceStats& SliceStats::operator+=(const SliceStats& other) {
     response_queue_cycles += other.response_queue_cycles;
     mshr_cycles += other.mshr_cycles;
     staging_longest_cycles = std::max(staging_longest_cycles, other.staging_longest_cycles);
+    requests_peak = std::max(requests_peak, other.requests_peak);
     request_queue_peak = std::max(request_queue_peak, other.request_queue_peak);
     response_queue_peak = std::max(response_queue_peak, other.response_queue_peak);
     mshr_peak = std::max(mshr_peak, other.mshr_peak);
@@ -85,6 +86,7 @@ Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
 
 SliceStats Slice::stats(Cycle end) const {
     SliceStats stats = stats_;
+    stats.requests_peak = stats.read_requests + stats.write_requests;
     stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
     const Cycle interval = config_.service_interval_cycles;
     // Answers that have not left yet: the last ones, without a gap, and not all of them go to pairs.
@@ -301,7 +303,7 @@ void Slice::receive_hop(const SliceRequest& hop) {
         tags_.erase(hop.place, kShadow);
         return;
     }
-    insert_shadow(hop);
+    if (insert_shadow(hop.place)) ++stats_.shadow_inserts;
     SliceRequest read = hop;
     read.message.kind = read_request;
     read.message.source = hop.message.extra;
@@ -309,15 +311,25 @@ void Slice::receive_hop(const SliceRequest& hop) {
     answers_.push({-1, read});
 }
 
-void Slice::insert_shadow(const SliceRequest& hop) {
-    const std::int64_t share = std::int64_t{tags_.shadows(hop.place.set)} * static_cast<std::int64_t>(kMillion);
-    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(hop.place, kShadow))
-        return;
+// Puts a copy of a far line in by chance and if the set has not too many; true if it did.
+bool Slice::insert_shadow(const TagPlace& place) {
+    const std::int64_t share = std::int64_t{tags_.shadows(place.set)} * static_cast<std::int64_t>(kMillion);
+    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(place, kShadow))
+        return false;
     const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
-    if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return;
-    ++stats_.shadow_inserts;
-    insert(hop.place, kShadow);
+    if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return false;
+    insert(place, kShadow);
+    return true;
 }
+
+void Slice::warm(std::uint32_t line) {
+    const TagPlace place = place_of(hash_.place(line));
+    if (!tags_.touch(place)) insert(place, 0);
+}
+
+bool Slice::warm_far(std::uint32_t line) { return tags_.touch(place_of(hash_.place(line)), kShadow); }
+
+void Slice::warm_copy(std::uint32_t line) { insert_shadow(place_of(hash_.place(line))); }
 
 void Slice::answer_waiting(Cycle now, Outbox& out) {
     while (!answers_.empty() && response_room(now)) {

@@ -80,6 +80,7 @@ struct SliceStats {
     std::int64_t response_queue_cycles = 0;  // summed over responses
     std::int64_t mshr_cycles = 0;            // summed over entries, from the miss to the last answer
     std::int64_t staging_longest_cycles = 0;
+    std::int64_t requests_peak = 0;  // of one slice: reads and writes of pairs
     std::int64_t request_queue_peak = 0;
     std::int64_t response_queue_peak = 0;
     std::int64_t mshr_peak = 0;
@@ -124,6 +125,13 @@ class Slice {
     // Runs the cycles [window_start, window_end); `inbox` holds the messages that arrive in them, in order.
     void run(Cycle window_start, Cycle window_end, std::span<const Message> inbox, Outbox& out);
 
+    // Functional warming, before the first window: leaves the tags as a read would that takes no time. The home slice
+    // of a line, and for a far read the twin: true if it holds a copy; if not it may take one.
+    void warm(std::uint32_t line);
+    bool warm_far(std::uint32_t line);
+    void warm_copy(std::uint32_t line);
+    void prefetch(std::uint32_t line) const { tags_.prefetch(place_of(hash_.place(line)).set); }
+
     // First cycle at which anything happens if no message comes; `kNever` when idle.
     Cycle next_event() const { return std::min(next_service(), next_internal_); }
     bool idle() const { return next_event() == kNever; }
@@ -163,7 +171,7 @@ class Slice {
 
     void run_internal(Cycle now, Outbox& out);
     void receive_hop(const SliceRequest& hop);
-    void insert_shadow(const SliceRequest& hop);
+    bool insert_shadow(const TagPlace& place);
     void fill(int entry);
     void answer_waiting(Cycle now, Outbox& out);
     void write_back(Cycle now);

@@ -38,7 +38,8 @@ class TensorPipe:
     def issue(self, wgmma: Wgmma, cycle: int) -> Timing:
         """Put one WGMMA into the pipe."""
         spec = self.spec
-        duration = max(spec.wgmma_min_cycles, -(-2 * wgmma.m * wgmma.n * wgmma.k // spec.flop_per_cycle))
+        busy = -(-2 * wgmma.m * wgmma.n * wgmma.k // spec.flop_per_cycle) + spec.wgmma_overhead_cycles
+        duration = max(spec.wgmma_min_cycles, busy)
         end = max(cycle, self.pipe_free) + duration
         self.pipe_free = end
         self.ends = [other for other in self.ends if other > cycle] + [end]

@@ -28,8 +28,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("simfa.analytical.commands", "Grids over hardware, kernel and workload, with a Pareto front."),
     "ingest": ("simfa.measure.commands", "Read Nsight and PyTorch profiler exports into one table."),
     "validate": ("simfa.validate_cli", "Compare simulation and model with measurements, case by case."),
+    "calibrate": ("simfa.calibrate_cli", "Fit a few preset values on half of a measured set."),
+    "ablate": ("simfa.ablate_cli", "One mechanism changed at a time: slowdown, errors, and the counter that says why."),
+    "sensitivity": ("simfa.sensitivity_cli", "Every preset value moved a little: which ones a latency depends on."),
     "explain": ("simfa.report.commands", "Where every cycle of a run went."),
     "timeline": ("simfa.timeline_cli", "A run, a log, or both on one axis, for Perfetto, as a chart or a table."),
+    "memory-figures": ("simfa.report.memory_commands", "Draw microbenchmark curves beside the measured ones as SVG."),
     "report": ("simfa.report.commands", "Write the accuracy report as one HTML file."),
 }
 

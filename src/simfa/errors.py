@@ -45,3 +45,7 @@ class MeasureError(SimfaError):
 
 class ReportError(SimfaError):
     """A report or timeline that cannot be made from what is there."""
+
+
+class StudyError(SimfaError):
+    """An ablation or sensitivity study that asks for something that is not there."""

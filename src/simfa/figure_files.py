@@ -1,6 +1,6 @@
 """A folder of figures: SVG files and tables, and `figures.json` that says what each shows and where it belongs.
 
-`simfa figures` writes such a folder, `simfa report --figures` reads it.
+`simfa figures` and `simfa memory-figures` write such folders, `simfa report --figures` reads them.
 """
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-Section = Literal["analytical", "ablation", "sensitivity"]
+Section = Literal["analytical", "memory", "ablation", "sensitivity"]
 
 INDEX_NAME = "figures.json"
 

@@ -40,10 +40,11 @@ class Sm(Group, frozen=True):
 
 
 class TensorCore(Group, frozen=True):
-    """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles."""
+    """The tensor pipe of one SM; m64nNk16 occupies it for 2 * 64 * N * 16 / flop_per_cycle cycles and an overhead."""
 
     flop_per_cycle: Count
     wgmma_min_cycles: Cycles
+    wgmma_overhead_cycles: Cycles
     wgmma_issue_cycles: Count
     wgmma_tail_ss_cycles: Cycles
     wgmma_tail_rs_cycles: Cycles
@@ -136,7 +137,7 @@ class L2(Group, frozen=True):
     line_bytes: Count
     slices: Count
     ways: Count
-    hash: Literal["xor", "modulo", "strong"]
+    hash: Literal["xor", "modulo", "strong", "side"]
     bytes_per_cycle_per_slice: Count
     request_queue_entries: Count
     response_queue_entries: Count
@@ -146,9 +147,9 @@ class L2(Group, frozen=True):
 
 
 class Memory(Group, frozen=True):
-    """Device memory behind the slices: one channel a slice."""
+    """Device memory behind the slices, one channel a slice; `ideal` stands for L2 too: every line hits, none queues."""
 
-    model: Literal["channel", "hbm3"]
+    model: Literal["channel", "hbm3", "ideal"]
     peak_bytes_per_s: Rate
     efficiency: Annotated[float, Meta(gt=0, le=1)]
     latency_ns: Nanoseconds
@@ -163,6 +164,16 @@ class Grid(Group, frozen=True):
     launch_ns: Nanoseconds
     tile_fetch_cycles: Count
     tile_edge_cycles: Cycles
+
+
+class Clock(Group, frozen=True):
+    """Sustained SM clock: ns that a cycle of a repeated kernel takes, a base and for each activity; 0: no limit."""
+
+    sustained_base_ns: Nanoseconds
+    sustained_tensor_ns: Nanoseconds
+    sustained_cuda_ns: Nanoseconds
+    sustained_l2_ns: Nanoseconds
+    sustained_dram_ns: Nanoseconds
 
 
 class Analytical(Group, frozen=True):
@@ -188,6 +199,7 @@ class HardwareSpec(Group, frozen=True):
     l2: L2
     memory: Memory
     grid: Grid
+    clock: Clock
     analytical: Analytical
 
     def __post_init__(self) -> None:
@@ -202,6 +214,8 @@ class HardwareSpec(Group, frozen=True):
             raise ValueError(f"gpu.sm_count {self.gpu.sm_count} is odd; SMs come in pairs")
         if self.l2.slices % 2:
             raise ValueError(f"l2.slices {self.l2.slices} is odd; the two partitions need the same number")
+        if self.l2.hash == "side" and self.l2.line_bytes != 128:
+            raise ValueError(f"l2.hash side is known for lines of 128 bytes; l2.line_bytes is {self.l2.line_bytes}")
         if self.crossbar.far_latency_cycles < self.crossbar.near_latency_cycles:
             raise ValueError("crossbar.far_latency_cycles is below near_latency_cycles")
         line, port = self.l2.line_bytes, self.tma.issue_bytes_per_cycle
@@ -262,7 +276,7 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
             raise HardwareError(f"preset {name}: extends itself through {' -> '.join([*seen, str(parent)])}")
         seen.append(parent)
         tables.insert(0, _read(parent, "presets", preset_names()))
-    tables += [_read(overlay, "presets/overlays", overlay_names()) for overlay in overlays]
+    tables += [overlay_table(overlay) for overlay in overlays]
     values: dict[str, Any] = {}
     provenance: dict[str, Provenance] = {}
     for table in tables:
@@ -278,6 +292,11 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
         spec=spec,
         provenance=provenance,
     )
+
+
+def overlay_table(name: str) -> dict[str, Any]:
+    """Return an overlay (shipped, or a path ending in `.toml`) as its TOML table; raises `HardwareError`."""
+    return _read(name, "presets/overlays", overlay_names())
 
 
 def _read(name: str, folder: str, known: list[str]) -> dict[str, Any]:
@@ -306,7 +325,7 @@ def _merge(
     """Flatten a preset table into dotted paths; a leaf is a table with `value`, `status` and `source`."""
     for key, entry in table.items():
         path = f"{prefix}{key}"
-        if path in ("extends", "about"):
+        if path in ("extends", "about", "counters"):
             continue
         if not isinstance(entry, Mapping):
             raise HardwareError(
@@ -349,25 +368,6 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
             node = node.setdefault(group, {})
         node[leaf] = value
     return root
-
-
-def unit_of(path: str) -> str:
-    """Return the unit that a value's name carries, or an empty string for counts, names and switches."""
-    leaf = path.rsplit(".", 1)[-1]
-    for suffix, unit in (
-        ("bytes_per_cycle_per_slice", "B/cycle"),
-        ("_bytes_per_cycle", "B/cycle"),
-        ("flop_per_cycle", "FLOP/cycle"),
-        ("_per_cycle", "1/cycle"),
-        ("_bytes_per_s", "B/s"),
-        ("_cycles", "cycles"),
-        ("_ns", "ns"),
-        ("_hz", "Hz"),
-        ("_bytes", "B"),
-    ):
-        if leaf.endswith(suffix):
-            return unit
-    return ""
 
 
 def value_at(spec: HardwareSpec, path: str) -> Any:

@@ -9,8 +9,9 @@ import click
 
 from simfa.errors import HardwareError
 from simfa.files import json_bytes
-from simfa.hardware import Preset, describe, load_preset, overlay_names, preset_names, unit_of, value_at
+from simfa.hardware import Preset, describe, load_preset, overlay_names, preset_names, value_at
 from simfa.tables import text_table
+from simfa.units import unit_of
 
 _WORDS = {
     "paper": "stated in arXiv:2605.00555",

@@ -2,6 +2,7 @@
 
 import click
 
+from simfa.clock import CLOCK_MODELS, ClockModel
 from simfa.kernel import KERNEL_VERSIONS
 from simfa.options import gpu_options, load_gpu, run_options, shape_options
 from simfa.recording import Recording
@@ -14,6 +15,13 @@ from simfa.workload import AttentionShape
 @run_options
 @click.option("--kernel-version", type=click.Choice(KERNEL_VERSIONS), default="latest", show_default=True)
 @click.option("--rules", type=click.Choice(["source", "paper"]), default="source", show_default=True)
+@click.option(
+    "--clock-model",
+    type=click.Choice(CLOCK_MODELS),
+    default="nominal",
+    show_default=True,
+    help="sustained: also the latency at the clock the part holds when the kernel is repeated.",
+)
 @click.option("-o", "--output", type=click.Path(file_okay=False), help="Folder for stats.json and timeline.npz.")
 @click.option("--json", "as_json", is_flag=True, help="Print stats.json instead of a table.")
 def predict(
@@ -28,6 +36,7 @@ def predict(
     quiet: bool,
     kernel_version: str,
     rules: str,
+    clock_model: ClockModel,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -50,9 +59,9 @@ def predict(
             progress=meter.update,
         )
     if output is None:
-        stats = run_stats(result, preset, trace, command="predict", inputs={})
+        stats = run_stats(result, preset, trace, command="predict", inputs={}, clock_model=clock_model)
     else:
-        stats = write_run(output, result, preset, trace, command="predict", inputs={})
+        stats = write_run(output, result, preset, trace, command="predict", inputs={}, clock_model=clock_model)
     if not as_json:
         click.echo(shape.describe())
     show(stats, result, as_json=as_json)

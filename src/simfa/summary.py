@@ -46,6 +46,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1.
 
+    `effective_clock_mhz` is the sustained clock that `simulated_us` is at, None at the clock that was simulated.
     `measured_us` is the median of `repeats` launches, and lies in `measured_interval` where an export rounded.
     `compared` is `latency`, or `cycles` where clocks differ: both times are then SM cycles at the measured clock, and
     `conversion` says how they were made.
@@ -79,6 +80,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     compared: str = "latency"
     conversion: str = ""
     measured_interval: Interval | None = None
+    effective_clock_mhz: float | None = None
 
 
 class TrafficComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +135,7 @@ class SetResult(msgspec.Struct, frozen=True, kw_only=True):
     excluded: list[Excluded]
     traffic: list[TrafficComparison] = []
     interval_method: str = ""
+    clock_model: str = "nominal"
 
 
 class LogComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +154,11 @@ class LogComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without any measurement to compare with."""
+    """A run without any measurement to compare with.
+
+    `bound_us` is the closed forms' latency bound, the preset's launch included, and `bound_by` the resource that sets
+    it; None where the run's preset is not a shipped one.
+    """
 
     name: str
     preset: str
@@ -159,6 +166,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     log_source: str
     simulated_us: float
     tensor_utilization: float
+    bound_us: float | None = None
+    bound_by: str = ""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simfa import __version__
-from simfa.errors import AnalyticalError, MeasureError
+from simfa.clock import CLOCK_MODELS, ClockModel
+from simfa.errors import AnalyticalError, HardwareError, MeasureError
 from simfa.files import atomic_write, json_bytes, write_json, write_manifest
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ Simulator = Callable[["MeasuredCase"], dict[str, Any]]
     type=click.Path(exists=True),
     help="Join a finished run, or all below a folder.",
 )
+@click.option(
+    "--clock-model",
+    type=click.Choice(CLOCK_MODELS),
+    default="nominal",
+    show_default=True,
+    help="sustained: compare looped cases at the clock their part holds (docs/accuracy.md).",
+)
 @click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
 @click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
 @click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
@@ -57,6 +65,7 @@ def validate(
     only: tuple[str, ...],
     max_seqlen: int | None,
     folders: tuple[str, ...],
+    clock_model: ClockModel,
     stats: str | None,
     output: str | None,
     threads: int,
@@ -78,7 +87,11 @@ def validate(
     unknown = set(only) - {case.id for entry in sets for case in entry.cases}
     if unknown:
         raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
-    summary = join(sets, folders) if folders else simulate(sets, simulator(threads, quiet=quiet), stats)
+    summary = (
+        join(sets, folders, clock_model)
+        if folders
+        else simulate(sets, simulator(threads, quiet=quiet), stats, clock_model)
+    )
     if output is not None:
         write(summary, Path(output), [*tables, *([mapping] if mapping else [])])
     report(summary, as_json)
@@ -123,6 +136,27 @@ def analytical_traffic(case: MeasuredCase) -> ModelTraffic:
     )
 
 
+def latency_bound(run: SimulatedRun) -> tuple[float | None, str]:
+    """Return the closed forms' latency bound of a run in us and what sets it; None on a preset that is not shipped."""
+    from simfa.analytical.attention import Attention
+    from simfa.analytical.machine import resolve
+    from simfa.analytical.model import traffic
+    from simfa.hardware import load_preset
+
+    base, *overlays = run.preset.split("+")
+    try:
+        preset = load_preset(base, overlays)
+        if preset.spec.sha256() != run.preset_sha256:
+            return None, ""
+        machine = resolve(preset)
+        attention = Attention.of(run.shape)
+        kernel = machine.default_kernel(attention, version=run.kernel_version)
+        found = traffic(attention, machine, kernel=kernel)
+    except (AnalyticalError, HardwareError):
+        return None, ""
+    return found.latency_bound_us, found.bound_by
+
+
 def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int | None) -> CaseSet:
     """Return a set with another preset, fewer cases, or no case longer than `max_seqlen` tokens."""
     import msgspec
@@ -160,7 +194,9 @@ def simulator(threads: int, *, quiet: bool) -> Simulator:
     return simulate_case
 
 
-def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None) -> Summary:
+def simulate(
+    sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None, clock_model: ClockModel = "nominal"
+) -> Summary:
     """Simulate every case once and return the summary; the same launch in two sets is not simulated twice."""
     from simfa.measure.results import clock_of, run_from
     from simfa.measure.summary import set_result
@@ -179,11 +215,11 @@ def simulate(sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: st
                     make_folder(Path(stats_folder) / case.id)
                     write_json(Path(stats_folder) / case.id / "stats.json", stats)
             pairs.append((case, done[key]))
-        results.append(set_result(entry, pairs, analytical_traffic))
+        results.append(set_result(entry, pairs, analytical_traffic, clock_model))
     return Summary(tool_version=__version__, sets=results)
 
 
-def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
+def join(sets: Sequence[CaseSet], folders: Sequence[str], clock_model: ClockModel = "nominal") -> Summary:
     """Return the summary from finished runs; raises `MeasureError` when a case was not simulated.
 
     Runs that no case asks for become predictions; runs of a log are set beside its own duration, apart.
@@ -202,9 +238,9 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str]) -> Summary:
                 "expected a stats.json with the case's shape, preset, kernel version and SM clock"
             )
         used |= {run.key for _, run in pairs}
-        results.append(set_result(entry, pairs, analytical_traffic))
+        results.append(set_result(entry, pairs, analytical_traffic, clock_model))
     logs = [found for run in runs if (found := log_comparison(run)) is not None]
-    others = [prediction(run) for run in runs if run.key not in used and run.log_us is None]
+    others = [prediction(run, *latency_bound(run)) for run in runs if run.key not in used and run.log_us is None]
     return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
 
 

@@ -15,6 +15,9 @@ MODELS = {
     "llama3.1-405b": (128, 8, 128),
 }
 
+# Lengths of the paper's 15 cases (section 5.3).
+PAPER_SEQLENS = (512, 1024, 2048, 4096, 6144)
+
 
 class AttentionShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One attention forward call in (batch, seqlen, heads, head_dim) layout.
@@ -85,3 +88,11 @@ def model_shape(model: str, seqlen: int, **changes: Any) -> AttentionShape:
         "head_dim": head_dim,
     }
     return AttentionShape(**(fields | changes))
+
+
+def paper_shapes() -> dict[str, AttentionShape]:
+    """Return the 15 cases of arXiv:2605.00555, section 5.3, by name, e.g. `llama3-8b-512`; shortest first.
+
+    The paper states neither batch nor mask: batch 1 and a full mask are assumed.
+    """
+    return {f"{model}-{seqlen}": model_shape(model, seqlen) for seqlen in PAPER_SEQLENS for model in MODELS}

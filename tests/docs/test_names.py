@@ -7,7 +7,7 @@ import pytest
 
 from simfa.cli import COMMANDS
 from simfa.hardware import load_preset
-from simfa.measure.launch import COLUMNS
+from simfa.measure.launch import COLUMNS, SHAPE_COLUMNS
 from simfa.simulate.results import RunResult
 from simfa.summary import Accuracy, SetResult, Summary
 from tests.docs.pages import PAGES, ROOT, code_spans, read
@@ -57,14 +57,16 @@ def test_preset_values_exist(page: str) -> None:
 
 def test_readme_lists_every_command() -> None:
     table = read("README.md").split("## Commands")[1].split("\n## ")[0]
-    named = {word for row in re.findall(r"^\| (`simfa.*?) \|", table, re.MULTILINE) for word in re.findall(r"\w+", row)}
+    named = {
+        word for row in re.findall(r"^\| (`simfa.*?) \|", table, re.MULTILINE) for word in re.findall(r"[\w-]+", row)
+    }
     assert set(COMMANDS) - named == set()
 
 
 def test_result_keys_are_described() -> None:
     text = read("docs/results.md")
     stats = text.split("## `stats.json`")[1].split("\n## ")[0]
-    written = {*RunResult.__struct_fields__, "shape", "kernel", "manifest"} - {"timeline"}
+    written = {*RunResult.__struct_fields__, "shape", "kernel", "manifest", "clock_model"} - {"timeline"}
     keys = {key for row in re.findall(r"^\| (`.*?) \|", stats, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)}
     assert keys == written
     summary = text.split("## `summary.json`")[1].split("\n## ")[0]
@@ -76,4 +78,4 @@ def test_result_keys_are_described() -> None:
 def test_columns_of_ingest_are_described() -> None:
     table = read("docs/ingest.md").split("## The table")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(COLUMNS)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == {*COLUMNS, *SHAPE_COLUMNS}

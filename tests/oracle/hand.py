@@ -38,6 +38,7 @@ _BARE: dict[str, Any] = {
     "sm.scheduler": "oldest",
     "tensor_core.flop_per_cycle": 4096,
     "tensor_core.wgmma_min_cycles": 0,
+    "tensor_core.wgmma_overhead_cycles": 0,
     "tensor_core.wgmma_issue_cycles": 1,
     "tensor_core.wgmma_tail_ss_cycles": 0,
     "tensor_core.wgmma_tail_rs_cycles": 0,

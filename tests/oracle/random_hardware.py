@@ -22,6 +22,7 @@ def draw_hardware(chooser: Chooser) -> HardwareSpec:
             _BASE.tensor_core,
             flop_per_cycle=pick([4096, 1024, 777]),
             wgmma_min_cycles=pick([0, 3, 19]),
+            wgmma_overhead_cycles=pick([0, 1, 3]),
             wgmma_issue_cycles=pick([1, 2, 5, 17]),
             wgmma_tail_ss_cycles=integer(0, 12),
             wgmma_tail_rs_cycles=integer(0, 12),

@@ -19,6 +19,10 @@ def test_the_duration_is_rounded_up_and_has_a_floor():
     assert issued(run(trace_of(wait), bare(tensor_core__flop_per_cycle=1000)))[-1] == 17
     # 4 cycles by rate, 19 at least.
     assert issued(run(trace_of(wait), bare(tensor_core__wgmma_min_cycles=19)))[-1] == 19
+    # 4 cycles by rate and 3 of its own; the floor is of both together.
+    assert issued(run(trace_of(wait), bare(tensor_core__wgmma_overhead_cycles=3)))[-1] == 7
+    both = bare(tensor_core__wgmma_overhead_cycles=3, tensor_core__wgmma_min_cycles=19)
+    assert issued(run(trace_of(wait), both))[-1] == 19
 
 
 @pytest.mark.parametrize(("mode", "done"), [("SS", 4 + 30), ("RS", 4 + 20)])

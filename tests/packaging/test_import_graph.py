@@ -9,7 +9,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("instrument", "translate", "simulate", "analytical", "measure", "report")
-COMPOSERS = ("cli", "doctor", "pipeline", "predict_cli", "simulator_backend", "timeline_cli", "validate_cli")
+COMPOSERS = (
+    "ablate_cli",
+    "calibrate_cli",
+    "cli",
+    "doctor",
+    "pipeline",
+    "predict_cli",
+    "sensitivity_cli",
+    "simulator_backend",
+    "timeline_cli",
+    "validate_cli",
+)
 GPU_LIBRARIES = {"cupy", "pycuda", "nvtx"}
 
 

@@ -78,14 +78,14 @@ def test_attention(log, preset):
         # Whatever waits does so in one of the slices' places, at some time of the run.
         most = result.counters[f"{queue}_peak"] * hardware.l2.slices * result.cycles
         assert result.counters[f"{queue}_cycles"] <= most, queue
-    # The products: 4 rows x keys x head_dim FLOP a tile, whole blocks and all 64 rows of each warpgroup.
-    shape, kernel = trace.shape, trace.kernel
-    flop = sum(
-        4 * kernel.tile_m * kernel.key_blocks(shape, binding.m_block) * kernel.tile_n * shape.head_dim
-        for run_ in trace.schedule.tiles
-        for binding in run_
-    )
-    assert result.counters["tensor_busy_cycles"] == flop / hardware.tensor_core.flop_per_cycle
+    # The products: 4 rows x keys x head_dim FLOP a tile, whole blocks and all 64 rows of each warpgroup, in WGMMAs of
+    # 16 along the summed dimension: head_dim for QK, keys for PV.
+    shape, kernel, tensor_core = trace.shape, trace.kernel, hardware.tensor_core
+    blocks = sum(kernel.key_blocks(shape, binding.m_block) for run_ in trace.schedule.tiles for binding in run_)
+    flop = 4 * kernel.tile_m * blocks * kernel.tile_n * shape.head_dim
+    wgmmas = kernel.tile_m // 64 * blocks * (shape.head_dim + kernel.tile_n) // 16
+    busy = flop / tensor_core.flop_per_cycle + wgmmas * tensor_core.wgmma_overhead_cycles
+    assert result.counters["tensor_busy_cycles"] == busy
 
 
 @pytest.mark.parametrize("multicast", [True, False])

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from simfa.errors import HardwareError
-from simfa.hardware import load_preset, overlay_names, preset_names, unit_of, value_at
+from simfa.hardware import load_preset, overlay_names, preset_names, value_at
+from simfa.units import unit_of
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -35,10 +36,14 @@ def test_paper_preset_is_table_2() -> None:
 
 
 @pytest.mark.parametrize("name", overlay_names())
-def test_overlays_change_something(name: str) -> None:
-    base, changed = load_preset("h100-sxm"), load_preset("h100-sxm", [name])
-    assert changed.name == f"h100-sxm+{name}"
-    assert changed.spec.sha256() != base.spec.sha256()
+def test_overlays_change_something(name: str, tmp_path: Path) -> None:
+    # No shipped preset slows CUDA cores down beside WGMMAs.
+    pressed = tmp_path / "pressed.toml"
+    value = '{ value = 0.2, status = "assumed", source = "test" }'
+    pressed.write_text(f'extends = "h100-sxm"\n[cuda_core]\nregister_pressure = {value}\n')
+    changed = {base: load_preset(base, [name]) for base in ("h100-sxm", "h800-pcie", str(pressed))}
+    assert changed["h100-sxm"].name == f"h100-sxm+{name}"
+    assert any(preset.spec.sha256() != load_preset(base).spec.sha256() for base, preset in changed.items())
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,9 @@ def test_overlays_change_something(name: str) -> None:
         ("mbarrier.wake_cycles=-1", r"Expected `int` >= 0 - at `mbarrier\.wake_cycles`"),
         ("gpu.sm_count=131", "gpu.sm_count 131 is odd; SMs come in pairs"),
         ("l2.ways=19", "not a whole number of sets"),
+        ("l2.mshr_entries=0", r"Expected `int` >= 1 - at `l2\.mshr_entries`"),
+        ("l2.mshr_merges=0", r"Expected `int` >= 1 - at `l2\.mshr_merges`"),
+        ("l2.hash=ipoly", r"Invalid enum value 'ipoly' - at `l2\.hash`"),
         ("crossbar.far_latency_cycles=100", "far_latency_cycles is below near_latency_cycles"),
         ("tma.request_bytes=96", "tma.request_bytes 96 does not divide a 128-byte line"),
         ("tma.request_bytes=256", "tma.request_bytes 256 does not divide a 128-byte line"),
@@ -136,3 +144,15 @@ def test_unknown_names_suggest() -> None:
 )
 def test_units_come_from_names(path: str, unit: str) -> None:
     assert unit_of(path) == unit
+
+
+def test_the_side_hash_is_known_for_lines_of_128_bytes_only() -> None:
+    overrides = ["l2.line_bytes=64", "tma.issue_bytes_per_cycle=64"]
+    with pytest.raises(HardwareError, match=r"l2\.hash side is known for lines of 128 bytes; l2\.line_bytes is 64"):
+        load_preset("h800-pcie", overrides=overrides)
+
+
+def test_h800_pcie_is_the_part_of_the_curves() -> None:
+    spec = load_preset("h800-pcie").spec
+    assert (spec.gpu.sm_count, spec.gpu.sm_clock_hz, spec.memory.dram.standard) == (114, 1.755e9, "hbm2e")
+    assert (spec.crossbar.near_latency_cycles, spec.crossbar.far_latency_cycles) == (258, 414)

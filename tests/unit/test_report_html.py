@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from simfa import validate_cli
+from simfa.analytical.model import traffic
 from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.files import write_json
@@ -170,6 +171,15 @@ def test_bytes_of_a_run_by_level() -> None:
     assert [(level.moved_bytes, level.width) for level in memory_path(stats)] == [
         (1 << 21, 100), (1 << 20, 50), (1 << 19, 25), (1 << 18, 12.5)
     ]  # fmt: skip
+
+
+def test_predictions_of_the_paper_stand_beside_their_bound_and_no_error(folder) -> None:
+    summary = msgspec.json.decode((folder / "out/summary.json").read_bytes(), type=Summary)
+    (found,) = summary.predictions
+    assert found.bound_us == pytest.approx(traffic(model_shape("llama3-70b", 1024), "h800-sxm-paper").latency_bound_us)
+    page = Page(report(folder))
+    assert "1 of the 15 cases of arXiv:2605.00555 are among these. No latencies of them are public" in page.text
+    assert f"{found.bound_us:.2f} {found.bound_by}" in page.text
 
 
 def test_same_inputs_same_bytes(folder) -> None:

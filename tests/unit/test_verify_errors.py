@@ -1,5 +1,6 @@
 """What the verifier refuses, each with the line at fault and a message that says what to do."""
 
+import msgspec
 import pytest
 
 from simfa.errors import TraceError
@@ -308,3 +309,10 @@ def test_all_waiting_roles_are_named() -> None:
         number = next(number for number, text in enumerate(lines, 1) if text.strip().startswith(line))
         assert f"a.satrace:{number}: {line.split()[0]} of program {role}" in str(error.value)
     assert str(error.value).endswith("(tile kind tile)")
+
+
+def test_a_tensor_of_rank_0_is_refused() -> None:
+    trace = parse_trace(GOOD).trace
+    first = msgspec.structs.replace(trace.maps[0], dims=(), strides=(), box=())
+    with pytest.raises(TraceError, match="rank 0; expected 1 to 5 dims"):
+        verify(msgspec.structs.replace(trace, maps=(first, *trace.maps[1:])))

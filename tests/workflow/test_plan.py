@@ -23,16 +23,35 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
         "simulate_measured_case": 4,
         "validate": 1,
         "figures": 1,
+        "memory_curve": 6,
+        "memory_figures": 1,
         "report": 1,
     }
 
 
-def test_paper_plan_has_fifteen_predictions_on_the_paper_preset(snakemake) -> None:
+def test_paper_plan_has_fifteen_predictions_on_each_preset_and_both_studies(snakemake) -> None:
     done = snakemake("--dry-run", "--printshellcmds", config="paper")
     assert done.returncode == 0, done.stdout
-    assert planned(done.stdout)["predict"] == 15
+    assert planned(done.stdout)["predict"] == 30
     assert planned(done.stdout)["simulate_measured_case"] == 12
-    assert "predict --model llama3.1-405b --seqlen 6144 --gpu h800-sxm-paper" in done.stdout
+    for gpu in ("h800-sxm-paper", "h800-sxm"):
+        assert f"predict --model llama3.1-405b --seqlen 6144 --gpu {gpu} " in done.stdout
+    assert (planned(done.stdout)["ablation"], planned(done.stdout)["sensitivity"]) == (1, 1)
+    assert re.search(r"simfa ablate +--max-seqlen 1024 --jobs 2 --quiet -o results/studies/ablation.json", done.stdout)
+    assert "simfa sensitivity --model llama3-8b --seqlen 1024 --gpu h800-sxm --perturbation 0.2" in done.stdout
+    shown = "--figures results/studies/ablation --figures results/studies/sensitivity"
+    assert re.search(f"simfa report .*{shown}", done.stdout)
+
+
+def test_default_plan_runs_no_study_and_a_study_takes_its_flags(snakemake) -> None:
+    done = snakemake("--dry-run", config="config")
+    assert done.returncode == 0, done.stdout
+    assert not {"ablation", "sensitivity"} & planned(done.stdout).keys()
+    chosen = "ablation={'cases': ['clean'], 'overlays': ['no-lrc', 'modulo-hash']}"
+    done = snakemake("--dry-run", "--printshellcmds", "--config", chosen)
+    assert done.returncode == 0, done.stdout
+    assert planned(done.stdout)["ablation"] == 1
+    assert re.search("ablate --cases clean +--overlay no-lrc --overlay modulo-hash --max-seqlen 1000000", done.stdout)
 
 
 def test_slurm_profile_plans_the_same_jobs(snakemake, root_folder) -> None:

@@ -25,6 +25,7 @@ LOGS = list(config["logs"])
 PROFILER_EXPORTS = {"nsys": ".sqlite", "ncu": ".csv"}
 MODELS = config["predictions"]["models"]
 SEQLENS = config["predictions"]["seqlens"]
+PREDICTION_GPUS = config["predictions"]["gpus"] or [config["gpu"]]
 
 
 def measured_sets():
@@ -109,7 +110,8 @@ def stats_files(wildcards):
         *expand("results/runs/{log}/stats.json", log=LOGS),
         *expand("results/measured/{case}/stats.json", case=CASES),
         *expand(
-            "results/predictions/{model}-{seqlen}/stats.json",
+            "results/predictions/{gpu}/{model}-{seqlen}/stats.json",
+            gpu=PREDICTION_GPUS,
             model=MODELS,
             seqlen=SEQLENS,
         ),
@@ -119,6 +121,11 @@ def stats_files(wildcards):
 def flags(option, values):
     """Return one flag for each value, quoted for the shell."""
     return " ".join(f"{option} {shlex.quote(str(value))}" for value in values)
+
+
+def study_folders():
+    """Return the folders of figures of the configured studies, which the report shows."""
+    return [f"results/studies/{name}" for name in ("ablation", "sensitivity") if name in config]
 
 
 def compared_exports():

@@ -14,9 +14,11 @@ rule validate:
         sets=flags("--set", config["measured_sets"]),
         runs=lambda wildcards, input: flags("--results", input.stats),
         max_seqlen=config["max_seqlen"],
+        clock_model=config["clock_model"],
         package=PACKAGE,
     shell:
-        "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} {params.runs} -o results > {log} 2>&1"
+        "{SIMFA} validate {params.sets} --max-seqlen {params.max_seqlen} --clock-model {params.clock_model}"
+        " {params.runs} -o results > {log} 2>&1"
 
 
 rule figures:
@@ -38,6 +40,8 @@ rule figures:
 rule report:
     input:
         figures="results/figures/figures.json",
+        memory="results/memory/figures/figures.json",
+        studies=[f"{folder}/figures.json" for folder in study_folders()],
         summaries=["results/summary.json", *compared_exports()],
         runs=expand("results/runs/{log}/stats.json", log=LOGS),
         timeline="results/timeline/timeline.npz",
@@ -53,10 +57,11 @@ rule report:
     params:
         summaries=lambda wildcards, input: flags("--summary", input.summaries),
         runs=lambda wildcards, input: flags("--run", input.runs),
+        folders=flags("--figures", ["results/figures", "results/memory/figures", *study_folders()]),
         package=PACKAGE,
     shell:
         "{SIMFA} report {params.summaries} {params.runs} --timeline {input.timeline}"
-        " --figures results/figures -o results > {log} 2>&1"
+        " {params.folders} -o results > {log} 2>&1"
 
 
 rule readme:

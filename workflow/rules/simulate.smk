@@ -49,16 +49,18 @@ rule simulate_measured_case:
 
 rule predict:
     output:
-        "results/predictions/{model}-{seqlen}/stats.json",
+        "results/predictions/{gpu}/{model}-{seqlen}/stats.json",
     log:
-        "results/logs/predict-{model}-{seqlen}.log",
+        "results/logs/predict-{gpu}-{model}-{seqlen}.log",
     benchmark:
-        "results/benchmarks/predict-{model}-{seqlen}.tsv"
+        "results/benchmarks/predict-{gpu}-{model}-{seqlen}.tsv"
     wildcard_constraints:
+        gpu="[^/]+",
         seqlen=r"\d+",
+    # Long cases first, so that they do not end the run alone.
+    priority: lambda wildcards: int(wildcards.seqlen)
     params:
-        gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {params.gpu}"
-        " --quiet -o results/predictions/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"
+        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {wildcards.gpu}"
+        " --quiet -o results/predictions/{wildcards.gpu}/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"

@@ -32,6 +32,8 @@ def row(case: CaseResult) -> str:
     heads = str(case.heads_q) if case.heads_q == case.heads_kv else f"{case.heads_q}/{case.heads_kv}"
     mask = "causal" if case.causal else "full"
     clock = f"{case.sm_clock_mhz:.0f} MHz{'' if case.clock_stated else ' (nominal)'}"
+    if case.effective_clock_mhz is not None:
+        clock += f", sustained {case.effective_clock_mhz:.0f}"
     return (
         f"| {case.gpu}, {clock} | {case.batch} | {case.seqlen_q} | {heads} | {case.head_dim} | {mask} | "
         f"{case.measured_us:.2f} | {case.simulated_us:.2f} | {case.error:+.1%} |"

@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "engine.hpp"
+#include "line_hash.hpp"
 #include "programs.hpp"
 #include "words.hpp"
 
@@ -261,6 +262,52 @@ TEST(engine_refuses_what_it_has_no_room_for) {
     refuses([](Config& c, Kernel&) { c.sets = 1 << 24; }, "lines in l2.capacity_bytes is");
     refuses([](Config& c, Kernel&) { c.ideal_latency_cycles = 0, c.near_latency_cycles = 1; },
             "crossbar.near_latency_cycles");
+}
+
+// Two SMs a side; a kernel on SM 0 reads two lines of which modulo 4 puts one on either side.
+TEST(engine_reads_what_warming_left) {
+    const auto read_two = [](const Config& config, const std::vector<std::uint32_t>& lines, int sm) {
+        Kernel kernel = kernel_of(
+            {acquire(0) + bulk(0, 0, 128) + await_fill(0) + acquire(1) + bulk(1, 2 * 128, 128) + await_fill(1)});
+        kernel.rings = {ring(128, 2)};
+        Engine engine(config, kernel);
+        engine.warm(lines, sm);
+        CHECK(engine.advance(kLong));
+        return engine.totals();
+    };
+    Config config = small_chip();
+    config.hash = static_cast<std::int32_t>(HashKind::modulo);
+    config.line_bytes = 128;
+    const Totals cold = read_two(config, {}, 0);
+    CHECK_EQ(cold.slices.read_misses, 2);
+    const Totals warm = read_two(config, {0, 2}, 0);
+    CHECK_EQ(warm.slices.read_hits, 2);
+    CHECK(warm.cycles + 2 * config.channel_latency_cycles <= cold.cycles);
+
+    // With RemoteCopy the far line is found near after a read from this side, and far after one from the other.
+    config.remote_copy = true;
+    config.remote_copy_probability_ppm = 1000000;
+    config.remote_copy_threshold_ppm = 1000000;
+    const Totals copied = read_two(config, {0, 2}, 0);
+    CHECK_EQ(copied.slices.shadow_hits, 1);
+    CHECK_EQ(copied.slices.shadow_inserts, 0);  // of the run: warming is not counted
+    const Totals other = read_two(config, {0, 2}, 3);
+    CHECK_EQ(other.slices.shadow_hits, 0);
+    CHECK_EQ(other.slices.hops, 1);
+    CHECK_EQ(other.slices.read_hits, 2);
+    CHECK_EQ(other.cycles - copied.cycles, config.far_latency_cycles - config.near_latency_cycles);
+}
+
+TEST(engine_refuses_to_warm_what_is_not_there) {
+    const std::vector<std::uint32_t> line = {0};
+    const std::vector<std::uint32_t> beyond = {kLineLimit};
+    Engine engine(small_chip(), kernel_of({work(30)}));
+    CHECK_THROWS(engine.warm(line, 4), std::invalid_argument, "no SM 4 to warm L2 for");
+    CHECK_THROWS(engine.warm(beyond, 0), std::invalid_argument, "is out of reach");
+    CHECK(engine.advance(kLong));
+    CHECK_THROWS(engine.warm(line, 0), std::invalid_argument, "before the run only");
+    Engine ideal(bare(20), kernel_of({work(30)}));
+    CHECK_THROWS(ideal.warm(line, 0), std::invalid_argument, "ideal memory has no L2");
 }
 
 }  // namespace simfa

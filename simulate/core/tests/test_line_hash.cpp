@@ -13,7 +13,7 @@ namespace simfa {
 
 namespace {
 
-constexpr HashKind kKinds[] = {HashKind::xor_shift, HashKind::modulo, HashKind::strong};
+constexpr HashKind kKinds[] = {HashKind::xor_shift, HashKind::modulo, HashKind::strong, HashKind::side};
 
 // Largest share of `count` lines at `stride` that falls on one slice, against an even spread.
 double imbalance(HashKind kind, int slices, std::uint32_t stride, std::uint32_t count) {
@@ -50,6 +50,21 @@ TEST(line_hash_follows_the_published_rules) {
     for (const std::uint32_t line : {0U, 31U, 32U, 12345U, 409600U, kLineLimit - 1}) {
         CHECK_EQ(by_xor.slice_of(line), (line ^ (line >> 5)) % 80);
         CHECK_EQ(by_modulo.slice_of(line), line % 80);
+    }
+}
+
+// Parity of bits 12, 13, 16, 17 and 19 of the byte address; of two pages of 4 KiB that fill 8 KiB one is on each side.
+TEST(line_hash_follows_the_published_sides) {
+    const LineHash by_side(HashKind::side, 80);
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 4000; ++i) {
+        const auto line = static_cast<std::uint32_t>(random() % kLineLimit);
+        const std::uint64_t address = std::uint64_t{line} * 128;
+        int parity = 0;
+        for (const int bit : {12, 13, 16, 17, 19}) parity ^= static_cast<int>(address >> bit & 1);
+        const auto slice = static_cast<int>(by_side.slice_of(line));
+        CHECK_EQ(side_of(slice, 80), parity);
+        CHECK_EQ(side_of(static_cast<int>(by_side.slice_of(line ^ 32)), 80), 1 - parity);
     }
 }
 

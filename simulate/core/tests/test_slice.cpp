@@ -68,6 +68,7 @@ TEST(slice_serves_one_request_an_interval) {
     const SliceStats stats = bench.slice(0).stats();
     CHECK_EQ(stats.read_hits, 6);
     CHECK_EQ(stats.request_queue_peak, 4);
+    CHECK_EQ(stats.requests_peak, 7);
     CHECK_EQ(stats.staging_longest_cycles, 2);
     // Waits 0, 2, 4, 6, 8, 10. Four entries: request 5 enters at 1000, when 1 leaves, request 6 at 1002.
     CHECK_EQ(stats.staging_cycles, 2);

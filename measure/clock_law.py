@@ -1,0 +1,108 @@
+"""The sustained-clock law, fitted on looped measurements: time of a cycle against what is busy in it."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from simfa.clock import Activity
+from simfa.errors import MeasureError
+from simfa.measure.calibration_text import figures
+from simfa.measure.cases import MeasuredCase
+from simfa.measure.results import SimulatedRun, activity_of
+from simfa.measure.summary_text import percent
+from simfa.tables import text_table
+
+
+class ClockPoint(NamedTuple):
+    """A looped case: its activity, the ns a simulated cycle must have taken, and the ns it takes nominally."""
+
+    id: str
+    shares: Activity
+    period_ns: float
+    nominal_ns: float
+    fitted_on: bool
+
+    def error(self, law: "ClockLaw") -> float:
+        """Return the signed error of the latency at the law's clock, which is at most the nominal one."""
+        return (
+            max(
+                self.nominal_ns,
+                law.base_ns + sum(time * share for time, share in zip(law.times_ns, self.shares, strict=True)),
+            )
+            / self.period_ns
+            - 1
+        )
+
+
+class ClockLaw(NamedTuple):
+    """ns a cycle = base + sum of the times of an `Activity`'s shares."""
+
+    base_ns: float
+    times_ns: Activity
+
+
+def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[ClockPoint]:
+    """Return the looped cases among pairs as points."""
+    return [
+        ClockPoint(
+            case.id,
+            activity_of(case, run),
+            case.latency_us * 1e3 / run.cycles,
+            1e9 / run.sm_clock_hz,
+            case.half == "calib",
+        )
+        for case, run in pairs
+        if case.launches == "looped"
+    ]
+
+
+def fit_law(points: Sequence[ClockPoint]) -> ClockLaw:
+    """Return the law without base whose relative errors over the points that may be fitted on have the least squares.
+
+    Raises `MeasureError` for fewer than six, or where their shares do not tell the times apart.
+    """
+    import numpy as np
+
+    used = [point for point in points if point.fitted_on]
+    rows = np.array([[share / point.period_ns for share in point.shares] for point in used]).reshape(
+        -1, len(Activity._fields)
+    )
+    if len(used) < 6 or np.linalg.matrix_rank(rows) < len(Activity._fields):
+        raise MeasureError(
+            f"{len(used)} looped cases to fit a clock law on; expected at least 6 that differ in what is busy: cases "
+            "are fitted on where their column half says calib"
+        )
+    times = np.linalg.lstsq(rows, np.ones(len(used)), rcond=None)[0]
+    return ClockLaw(0.0, Activity(*(round(float(time), 3) for time in times)))
+
+
+def law_table(points: Sequence[ClockPoint], laws: dict[str, ClockLaw]) -> str:
+    """Return the laws with MAPE, largest error and bias of either half, then each point under each law."""
+    rows = []
+    for name, law in laws.items():
+        for half, fitted_on in (("calib", True), ("valid", False)):
+            found = figures([point.error(law) for point in points if point.fitted_on == fitted_on])
+            if found["used"]:
+                numbers = [f"{found['mape']:.2%}", f"{found['max_ape']:.2%}", percent(float(found["bias"] or 0))]
+                rows.append((name, _law_text(law), half, *numbers, str(found["used"])))
+    summary = text_table(("law", "ns a cycle", "half", "MAPE", "max", "bias", "used"), rows, right=range(3, 7))
+    cases = text_table(
+        ("case", "half", "tensor", "CUDA", "L2", "DRAM", "ns a cycle", *laws),
+        [
+            (
+                point.id,
+                "calib" if point.fitted_on else "valid",
+                *(f"{share:.3f}" for share in point.shares),
+                f"{point.period_ns:.4f}",
+                *(percent(point.error(law)) for law in laws.values()),
+            )
+            for point in points
+        ],
+        right=range(2, 7 + len(laws)),
+    )
+    return f"{cases}\n\n{summary}"
+
+
+def _law_text(law: ClockLaw) -> str:
+    """Return a law as one cell."""
+    terms = [f"{time:g} {name}" for time, name in zip(law.times_ns, Activity._fields, strict=True)]
+    return " + ".join([f"{law.base_ns:g}", *terms] if law.base_ns else terms)

@@ -1,0 +1,139 @@
+"""`simfa ablate`: one mechanism changed at a time, on the paper's cases and on measured ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from simfa.ablation import CaseGroup, Figures, StudyCase, Task
+
+PAPER_PRESETS = ("h800-sxm-paper", "h800-sxm")
+
+
+@click.command()
+@click.option(
+    "--overlay", "overlays", multiple=True, help="This one, or a .toml file [default: every shipped overlay]."
+)
+@click.option("--cases", "patterns", multiple=True, help="paper, clean, a case, or a pattern [default: all].")
+@click.option(
+    "--gpu", "gpus", multiple=True, help=f"Preset of the paper's cases [default: {' and '.join(PAPER_PRESETS)}]."
+)
+@click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="Write every run as .csv, or the whole study as .json (repeatable).",
+)
+@click.option("--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
+@click.option("--json", "as_json", is_flag=True, help="Print the study as JSON.")
+def ablate(
+    overlays: tuple[str, ...],
+    patterns: tuple[str, ...],
+    gpus: tuple[str, ...],
+    max_seqlen: int | None,
+    jobs: int,
+    outputs: tuple[str, ...],
+    figures: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Simulate cases with one overlay at a time: slowdown, change of MAPE, and the counter that explains each.
+
+    Cases are the paper's 15 (group paper, on each --gpu) and the twelve measured at 1500 MHz (group clean, on the
+    preset of the GPU they were measured on).
+    """
+    from simfa.ablation import ablate as run_study
+    from simfa.ablation import choose_cases, choose_overlays, paper_group
+    from simfa.ablation_text import ablation_csv, ablation_index, ablation_text
+    from simfa.files import json_bytes
+    from simfa.progress import Meter
+    from simfa.report.attribution import REASONS
+    from simfa.study_files import check_figures, check_outputs, write_figures, write_study
+
+    check_outputs(outputs)
+    check_figures(figures)
+    groups = choose_cases([paper_group(gpu) for gpu in gpus or PAPER_PRESETS] + clean_groups(), patterns, max_seqlen)
+    infos = choose_overlays(overlays)
+    meter = Meter("ablate", 1.0, quiet=quiet or as_json)
+
+    def run_all(tasks: Sequence[Task]) -> list[Figures]:
+        return simulate_all(tasks, jobs, meter)
+
+    study = run_study(groups, infos, run_all, errors_of, {name: reason.means for name, reason in REASONS.items()})
+    for output in outputs:
+        write_study(output, "ablate", study, ablation_csv(study), toml_inputs((*overlays, *gpus)))
+    if figures is not None:
+        write_figures(figures, ablation_index(study), {})
+    click.echo(json_bytes(study).decode() if as_json else ablation_text(study), nl=not as_json)
+
+
+def toml_inputs(names: Sequence[str]) -> dict[str, str]:
+    """Return the files among presets and overlays, by name: inputs of a manifest."""
+    return {Path(name).name: name for name in names if name.endswith(".toml")}
+
+
+def clean_groups() -> list[CaseGroup]:
+    """Return the cases measured at 1500 MHz, one group for each preset they were measured on."""
+    from simfa.ablation import CaseGroup, StudyCase
+    from simfa.measure.cases import load_set
+    from simfa.measure.results import clock_of
+
+    by_preset: dict[str, list[StudyCase]] = {}
+    for case in load_set("ncu-1500").cases:
+        entry = StudyCase(
+            name=case.id,
+            shape=case.shape,
+            kernel_version=case.kernel_version,
+            sm_clock_hz=clock_of(case),
+            measured_us=case.latency_us,
+        )
+        by_preset.setdefault(case.preset, []).append(entry)
+    return [CaseGroup("clean", preset, tuple(cases)) for preset, cases in by_preset.items()]
+
+
+def errors_of(pairs: Sequence[tuple[StudyCase, Figures]]) -> tuple[float | None, float | None]:
+    """Return MAPE and largest APE of the measured cases among some, or None for both."""
+    from simfa.measure.accuracy import Comparison, summarize
+
+    accuracy = summarize(
+        [
+            Comparison(
+                id=case.name,
+                measured_us=case.measured_us,
+                simulated_us=figures["latency_us"],
+                seqlen=case.shape.seqlen_kv,
+            )
+            for case, figures in pairs
+            if case.measured_us is not None
+        ]
+    )
+    return accuracy.mape, accuracy.max_ape
+
+
+def simulate_all(tasks: Sequence[Task], jobs: int, meter: Any) -> list[Figures]:
+    """Return the figures of every simulation, `jobs` at a time; progress counts the scores that were computed."""
+    from simfa.hardware import Preset
+    from simfa.parallel import StopFlag, ordered_map
+    from simfa.pipeline import predict
+
+    def simulate(task: Task, stop: StopFlag) -> Figures:
+        stop.check()
+        preset = Preset(name="", spec=task.hardware, provenance={})
+        version = task.case.kernel_version
+        return predict(task.case.shape, preset, kernel_version=version, progress=stop.check).to_json()
+
+    try:
+        return ordered_map(
+            simulate, tasks, jobs, lambda count: meter.update(count / len(tasks), f"{count} of {len(tasks)} runs")
+        )
+    finally:
+        meter.close()
