@@ -2,14 +2,17 @@
 
 import io
 import re
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from simfa.errors import ReportError
 from simfa.report.attribution import REASONS
 from simfa.report.palette import is_dark, reason_colour, slice_colour
 from simfa.report.timeline import Timeline, iterations_window
+from simfa.workload import AttentionShape
 
 # Reasons drawn as blank space: nothing to see there.
 _BLANK = {"launch", "tail", "drain"}
@@ -18,7 +21,9 @@ _MAX_SLICES = 20_000
 _THINNEST = 1 / 1200
 # The tensor pipe is coloured by the warpgroup it works for, so that the turns show: S and O of each.
 _WARPGROUP_COLOURS = {1: ("#228833", "#8fd19e"), 2: ("#4477aa", "#a9c6e6"), 3: ("#aa3377", "#dfa8c6")}
-_STAGE_COLOURS = {"loading": "#f4a6ae", "full": "#c9ced6"}
+_STAGE_COLOURS = {"loading": "#ffcf9e", "full": "#c9ced6"}
+# Reasons that alternate with every WGMMA of a group are one bar, whoever stamped them.
+_WGMMA = {"wgmma_issue", "tensor_busy"}
 _TITLES = {"tensor": "tensor core", "tma": "TMA loads", "tma_issue": "TMA engine"}
 
 
@@ -92,7 +97,7 @@ def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None =
     axes.tick_params(axis="y", length=0)
     to_us = 1e6 / timeline.sm_clock_hz
     upper = axes.secondary_xaxis("top", functions=(lambda cycle: cycle * to_us, lambda us: us / to_us))
-    upper.set_xlabel(f"{title}, time in µs at {timeline.sm_clock_hz / 1e6:,.0f} MHz")
+    upper.set_xlabel(f"{_shape(timeline)}{title}, time in µs at {timeline.sm_clock_hz / 1e6:,.0f} MHz")
     handles = [Patch(facecolor=colour, label=text) for text, colour in legend.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
     buffer = io.BytesIO()
@@ -102,10 +107,26 @@ def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None =
     return buffer.getvalue()
 
 
+def _shape(timeline: Timeline) -> str:
+    """Return the shape that a timeline is of, ready to stand in a title."""
+    shape = timeline.meta.get("shape")
+    return "" if shape is None else f"{msgspec.convert(shape, AttentionShape).describe()}: "
+
+
 def _window_of(timeline: Timeline, place: str, iterations: int) -> tuple[int, int]:
     """Return the turns of the main loop that a chart of a place shows: of its first consumer, logged or simulated."""
+    turns = _turns(timeline.of_track(f"{place}/tensor"))
+    if len(turns) > iterations + 1:
+        return turns[1], turns[1 + iterations]
     names = [name for name in timeline.track_name if name.startswith(f"{place}/") and "consumer1" in name]
     return iterations_window(timeline, names[0] if names else "", "softmax", 2, iterations)
+
+
+def _turns(pipe: Timeline) -> list[int]:
+    """Return the cycles at which the tensor pipe begins S for the first consumer after an O for it."""
+    labels = pipe.labels()
+    mine = [n for n in range(len(pipe)) if pipe.arg[n] == 1 and labels[n] in ("S", "O")]
+    return [int(pipe.start_cycle[n]) for m, n in pairwise(mine) if labels[m] + labels[n] == "OS"]
 
 
 def _rows(shown: Timeline, place: str) -> list[int]:
@@ -146,6 +167,8 @@ def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
         return _Span(start, end, colour, f"{label} {arg}", f"{'QK' if label == 'S' else 'PV'} of consumer {arg}")
     if label in _STAGE_COLOURS:
         return _Span(start, end, _STAGE_COLOURS[label], "", f"stage {label}")
+    if label in _WGMMA:
+        return _Span(start, end, reason_colour("tensor_busy"), "WGMMA", "WGMMA issue and queue")
     if label in REASONS:
         return _Span(start, end, reason_colour(label), label.replace("_", " "), label.replace("_", " "))
     return _Span(start, end, slice_colour(label), label, label)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -127,10 +128,11 @@ class Timeline {
     void add(int sm, int track, int name, Cycle start, Cycle end, std::int64_t arg) {
         if (wants(sm)) push(sm, track, name, start, end, arg);
     }
-    // The same, joined with the track's last slice if that is of the same kind and ended at `start`.
+    // The same, joined with what `extend` was told of the track before if that is of the same kind and ended at
+    // `start`.
     void extend(int sm, int track, int name, Cycle start, Cycle end, std::int64_t arg);
     // Ends what `extend` goes on with.
-    void separate(int sm, int track) { recorders_[sm & 1]->last[track] = -1; }
+    void separate(int sm, int track) { flush(sm, track); }
     // What a track is in from `now` on, `blank` for nothing; one slice for each state.
     void enter(int sm, int track, int name, int blank, std::int64_t arg, Cycle now);
 
@@ -143,22 +145,26 @@ class Timeline {
     const std::vector<TimelineTile>& tiles() const { return tiles_; }
 
   private:
+    // What a track is in, or the slice that `extend` may go on with.
     struct State {
         Cycle since = 0;
+        Cycle until = 0;
         std::int64_t arg = 0;
         std::int16_t name = 0;
         bool open = false;
     };
-    // One SM: its tracks, and the time of its chosen tiles.
+    // One SM: its tracks, and which of its tiles were chosen.
     struct Recorder {
-        Cycle begin = kNever;
-        Cycle end = kNever;
-        std::uint32_t entered = 0;                      // roles that have begun a chosen tile
-        std::uint32_t left = 0;                         // and those that are done with all of them
-        std::array<std::int64_t, kStageTracks> last{};  // newest slice of the track
+        Cycle begin = kNever;  // of the first chosen tile
+        Cycle end = kNever;    // of the last one
+        std::int64_t first_tile = std::numeric_limits<std::int64_t>::max();
+        std::int64_t last_tile = -1;
+        std::uint32_t entered = 0;  // roles that have begun a chosen tile
+        std::uint32_t left = 0;     // and those that are done with all of them
         std::array<State, kTracks> states{};
     };
 
+    void flush(int sm, int track);
     void push(int sm, int track, int name, Cycle start, Cycle end, std::int64_t arg);
     void leave_tiles(Recorder& recorder, int role, Cycle now);
 

@@ -149,6 +149,11 @@ def _compared(
     if tiles:
         logged = of_tiles(logged, tiles)
     matched = match(logged, run)
+    click.echo(
+        f"{len(matched.logged)} tiles of a {log.metadata.source} log at {logged.sm_clock_hz / 1e6:,.0f} MHz and of a "
+        f"run at {run.sm_clock_hz / 1e6:,.0f} MHz, in cycles of either clock",
+        err=True,
+    )
     return side_by_side(logged, run, matched), differences(logged, run, matched)
 
 
@@ -188,6 +193,7 @@ def _write(shown: "Timeline", output: str, kind: str, window: tuple[int, int] | 
     elif kind == "parquet":
         data = parquet_bytes(shown)
     else:
-        data = gantt_chart(shown, shown.places()[0], window, kind)
+        place = shown.track_name[shown.track[0]].rpartition("/")[0]
+        data = gantt_chart(shown, place, window, kind)
     with atomic_write(output, "wb") as handle:
         handle.write(data)

@@ -120,6 +120,12 @@ class SmBench {
     }
 
     Sm& sm() { return sm_; }
+    const Timeline& timeline() const { return timeline_; }
+    // What the timeline holds when the run is over.
+    const std::vector<TimelineSlice>& slices() {
+        timeline_.close(kNever);
+        return timeline_.slices();
+    }
     std::int64_t stalls(int role, Reason reason) const { return stats.stalls[role][static_cast<int>(reason)]; }
 
     FakeHost host;
