@@ -25,7 +25,7 @@ def test_make_targets_exist(text: str, root_folder: Path) -> None:
 
 
 def test_commands_exist(text: str) -> None:
-    named = set(re.findall(r"(?:`|\$ )simfa ([a-z]+)", text))
+    named = set(re.findall(r"(?:`|\$ )simfa ([a-z-]+)", text))
     assert named <= set(COMMANDS)
 
 
