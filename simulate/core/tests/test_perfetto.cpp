@@ -57,11 +57,11 @@ TEST(perfetto_counter_by_hand) {
     const std::vector<double> values = {1.0};
     // The value is field 44, type 1: key 44 x 8 + 1 = 353 = e1 02.
     CHECK_EQ(hex(perfetto_counter(1, cycles, values, 2.0)),
-             "0a17"
+             "0a16"
              "4006"
              "5001"
              "6802"
-             "5a0f"
+             "5a0e"
              "4804"
              "5802"
              "e102000000000000f03f");
