@@ -21,14 +21,10 @@ def renewed(shown: str, found: str) -> str:
         starts = [at] if len(parts) == 1 or part is parts[0] else range(at, max(at + 1, len(lines) - len(part) + 1))
         at = max(starts, key=lambda start: _likeness(part, lines[start : start + len(part)]))
         end = len(lines) if len(parts) == 1 else at + len(part)
-        result += [old if same(old, new) else new for old, new in zip_longest(part, lines[at:end])]
+        # A line that leaves something out stays, wherever it moved.
+        result += [next((old for old in part if "..." in old and same(old, new)), new) for new in lines[at:end]]
         at = end
     return "".join(f"{line}\n" for line in result)
-
-
-def zip_longest(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """Pair each new line with the old one in its place, or with itself."""
-    return [(old[number] if number < len(old) else line, line) for number, line in enumerate(new)]
 
 
 def _likeness(part: list[str], lines: list[str]) -> float:
