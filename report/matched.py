@@ -184,4 +184,7 @@ def _append(
     index[used] = np.arange(len(names), len(names) + len(used))
     names += [prefix + part.track_name[number].rpartition("/")[2] + suffix for number in used.tolist()]
     renamed = np.array([labels.index(label) for label in part.slice_name], np.int32)
-    columns.append((index[part.track], renamed[part.name], part.start_cycle + shift, part.end_cycle + shift, part.arg))
+    # Viewers know no time before zero: what the log has from before the simulated launch is cut off.
+    start, end = np.maximum(part.start_cycle + shift, 0), part.end_cycle + shift
+    kept = end > start
+    columns.append((index[part.track][kept], renamed[part.name][kept], start[kept], end[kept], part.arg[kept]))

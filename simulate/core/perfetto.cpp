@@ -65,18 +65,12 @@ class ProtoMessage {
         varint(static_cast<std::uint64_t>(field) << 3);
         varint(value);
     }
-    void fixed(int field, double value) {
-        varint(static_cast<std::uint64_t>(field) << 3 | 1);
-        const auto bits = std::bit_cast<std::uint64_t>(value);
-        for (int byte = 0; byte < 8; ++byte) bytes_.push_back(static_cast<char>(bits >> (8 * byte)));
-    }
     void text(int field, std::string_view value) {
         varint(static_cast<std::uint64_t>(field) << 3 | 2);
         varint(value.size());
         bytes_.append(value);
     }
     void message(int field, const ProtoMessage& value) { text(field, value.bytes_); }
-    void clear() { bytes_.clear(); }
 
     std::string& bytes() { return bytes_; }
 
@@ -101,41 +95,67 @@ ProtoMessage interned_name(std::uint64_t iid, std::string_view name) {
     return message;
 }
 
-// Packets of events, one after the other; the messages of an event are built in the same memory each time.
+// Packets of events, one after the other. Each is written in one go: its messages are shorter than 128 bytes, so that
+// their lengths take one byte, which is filled in last.
 class Events {
   public:
-    explicit Events(double ns_per_cycle) : ns_per_cycle_(ns_per_cycle) {}
+    Events(double ns_per_cycle, std::size_t bytes) : ns_per_cycle_(ns_per_cycle) { all_.reserve(bytes); }
 
-    ProtoMessage& begin(std::uint64_t type, std::int32_t track) {
-        event_.clear();
-        event_.number(event::type, type);
-        event_.number(event::track_uuid, uuid_of(track));
-        return event_;
+    void begin(std::uint64_t type, std::int32_t track, std::int64_t cycle) {
+        at_ = buffer_.data();
+        open(trace::packet);
+        number(packet::timestamp, static_cast<std::uint64_t>(std::llround(static_cast<double>(cycle) * ns_per_cycle_)));
+        number(packet::sequence_id, kSequence);
+        number(packet::sequence_flags, packet::needs_state);
+        event_ = open(packet::track_event);
+        number(event::type, type);
+        number(event::track_uuid, uuid_of(track));
     }
-    void argument(std::size_t name, std::int64_t value) {
-        annotation_.clear();
-        annotation_.number(annotation::name_iid, name + 1);
-        annotation_.number(annotation::int_value, static_cast<std::uint64_t>(value));
-        event_.message(event::debug_annotations, annotation_);
+    void number(int field, std::uint64_t value) {
+        key(field, 0);
+        for (; value >= 0x80; value >>= 7) *at_++ = static_cast<char>(value | 0x80);
+        *at_++ = static_cast<char>(value);
     }
-    void end(std::int64_t cycle) {
-        packet_.clear();
-        packet_.number(packet::timestamp,
-                       static_cast<std::uint64_t>(std::llround(static_cast<double>(cycle) * ns_per_cycle_)));
-        packet_.number(packet::sequence_id, kSequence);
-        packet_.number(packet::sequence_flags, packet::needs_state);
-        packet_.message(packet::track_event, event_);
-        all_.message(trace::packet, packet_);
+    void fixed(int field, double value) {
+        key(field, 1);
+        const auto bits = std::bit_cast<std::uint64_t>(value);
+        for (int byte = 0; byte < 8; ++byte) *at_++ = static_cast<char>(bits >> (8 * byte));
     }
-    void reserve(std::size_t bytes) { all_.bytes().reserve(bytes); }
-    std::string take() { return std::move(all_.bytes()); }
+    void argument(std::uint64_t name, std::int64_t value) {
+        char* const start = open(event::debug_annotations);
+        number(annotation::name_iid, name);
+        number(annotation::int_value, static_cast<std::uint64_t>(value));
+        close(start);
+    }
+    void end() {
+        close(event_);
+        close(buffer_.data() + 2);
+        all_.append(buffer_.data(), static_cast<std::size_t>(at_ - buffer_.data()));
+    }
+    std::string take() { return std::move(all_); }
 
   private:
+    // Field numbers here take one byte below 16, else two.
+    void key(int field, int type) {
+        const unsigned value = static_cast<unsigned>(field) << 3 | static_cast<unsigned>(type);
+        if (value >= 0x80) *at_++ = static_cast<char>(value | 0x80);
+        *at_++ = static_cast<char>(value >= 0x80 ? value >> 7 : value);
+    }
+    // Begins a message; its contents start at the result.
+    char* open(int field) {
+        key(field, 2);
+        return ++at_;
+    }
+    void close(char* start) { start[-1] = static_cast<char>(at_ - start); }
+
     double ns_per_cycle_;
-    ProtoMessage event_;
-    ProtoMessage annotation_;
-    ProtoMessage packet_;
-    ProtoMessage all_;
+    std::string all_;
+    // Keys and lengths, three numbers of an event, and three arguments with a name and a number each, all at their
+    // longest.
+    std::array<char, 2 + 2 + 4 * 12 + 3 * (2 + 2 + 11)> buffer_;
+    static_assert(sizeof(buffer_) < 128);
+    char* at_ = nullptr;
+    char* event_ = nullptr;
 };
 
 }  // namespace
@@ -175,27 +195,27 @@ std::string perfetto_head(std::span<const PerfettoTrack> tracks, std::span<const
 
 std::string perfetto_slices(const SliceColumns& slices, double ns_per_cycle) {
     constexpr std::size_t kSliceBytes = 80;  // about, begin and end together
-    Events events(ns_per_cycle);
-    events.reserve(slices.count * kSliceBytes);
+    Events events(ns_per_cycle, slices.count * kSliceBytes);
     for (std::size_t i = 0; i < slices.count; ++i) {
-        events.begin(event::slice_begin, slices.track[i])
-            .number(event::name_iid, static_cast<std::uint64_t>(slices.name[i]) + 1);
-        events.argument(0, slices.start[i]);
-        events.argument(1, slices.end[i] - slices.start[i]);
-        events.argument(2, slices.arg[i]);
-        events.end(slices.start[i]);
-        events.begin(event::slice_end, slices.track[i]);
-        events.end(slices.end[i]);
+        events.begin(event::slice_begin, slices.track[i], slices.start[i]);
+        events.number(event::name_iid, static_cast<std::uint64_t>(slices.name[i]) + 1);
+        events.argument(1, slices.start[i]);
+        events.argument(2, slices.end[i] - slices.start[i]);
+        events.argument(3, slices.arg[i]);
+        events.end();
+        events.begin(event::slice_end, slices.track[i], slices.end[i]);
+        events.end();
     }
     return events.take();
 }
 
 std::string perfetto_counter(std::int32_t track, std::span<const std::int64_t> cycles, std::span<const double> values,
                              double ns_per_cycle) {
-    Events events(ns_per_cycle);
+    Events events(ns_per_cycle, 0);
     for (std::size_t i = 0; i < cycles.size(); ++i) {
-        events.begin(event::counter, track).fixed(event::double_counter_value, values[i]);
-        events.end(cycles[i]);
+        events.begin(event::counter, track, cycles[i]);
+        events.fixed(event::double_counter_value, values[i]);
+        events.end();
     }
     return events.take();
 }

@@ -12,6 +12,13 @@
 
 namespace simfa {
 
+// A build without timelines, to measure what they cost (benchmarks/timeline_cost.py).
+#ifdef SIMFA_NO_TIMELINE
+inline constexpr bool kRecords = false;
+#else
+inline constexpr bool kRecords = true;
+#endif
+
 // Tracks of one SM: its roles, then these.
 inline constexpr int kTensorTrack = kMaxRoles;                                // the pipe works, or drains
 inline constexpr int kTmaTrack = kMaxRoles + 1;                               // loads, from start to arrival
@@ -73,21 +80,9 @@ class Sampler {
           period_(choice.period_cycles) {}
 
     // Whether a sample is due before what happens at `now`.
-    bool due(Cycle now) const {
-#ifdef SIMFA_NO_TIMELINE
-        return false;
-#else
-        return next_ <= now;
-#endif
-    }
+    bool due(Cycle now) const { return kRecords && next_ <= now; }
     // `end`, or the next sample: nothing may be done ahead of that.
-    Cycle before_next(Cycle end) const {
-#ifdef SIMFA_NO_TIMELINE
-        return end;
-#else
-        return std::min(end, next_);
-#endif
-    }
+    Cycle before_next(Cycle end) const { return kRecords ? std::min(end, next_) : end; }
     // The cycle of the sample that is due; the next one is due a period later.
     Cycle take() {
         last_ = next_;
@@ -116,13 +111,7 @@ class Timeline {
     // For the SMs of pair `pair`, whose CTAs have `roles` roles.
     Timeline(const TimelineChoice& choice, int pair, int roles);
 
-    bool wants(int sm) const {
-#ifdef SIMFA_NO_TIMELINE
-        return false;
-#else
-        return (wanted_ >> (sm & 1) & 1) != 0;
-#endif
-    }
+    bool wants(int sm) const { return kRecords && (wanted_ >> (sm & 1) & 1) != 0; }
 
     // What a track did from `start` to `end`.
     void add(int sm, int track, int name, Cycle start, Cycle end, std::int64_t arg) {
