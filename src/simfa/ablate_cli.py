@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from simfa.options import study_options
+
 if TYPE_CHECKING:
     from simfa.ablation import CaseGroup, Figures, StudyCase, Task
+    from simfa.progress import Meter
 
 PAPER_PRESETS = ("h800-sxm-paper", "h800-sxm")
 
@@ -23,18 +25,7 @@ PAPER_PRESETS = ("h800-sxm-paper", "h800-sxm")
     "--gpu", "gpus", multiple=True, help=f"Preset of the paper's cases [default: {' and '.join(PAPER_PRESETS)}]."
 )
 @click.option("--max-seqlen", type=click.IntRange(1), help="Leave out longer cases.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time.")
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Write every run as .csv, or the whole study as .json (repeatable).",
-)
-@click.option("--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows.")
-@click.option("--quiet", is_flag=True, help="No progress line.")
-@click.option("--json", "as_json", is_flag=True, help="Print the study as JSON.")
+@study_options
 def ablate(
     overlays: tuple[str, ...],
     patterns: tuple[str, ...],
@@ -57,7 +48,7 @@ def ablate(
     from simfa.files import json_bytes
     from simfa.progress import Meter
     from simfa.report.attribution import REASONS
-    from simfa.study_files import check_figures, check_outputs, write_figures, write_study
+    from simfa.study_files import check_figures, check_outputs, toml_inputs, write_figures, write_study
 
     check_outputs(outputs)
     check_figures(figures)
@@ -74,11 +65,6 @@ def ablate(
     if figures is not None:
         write_figures(figures, ablation_index(study), {})
     click.echo(json_bytes(study).decode() if as_json else ablation_text(study), nl=not as_json)
-
-
-def toml_inputs(names: Sequence[str]) -> dict[str, str]:
-    """Return the files among presets and overlays, by name: inputs of a manifest."""
-    return {Path(name).name: name for name in names if name.endswith(".toml")}
 
 
 def clean_groups() -> list[CaseGroup]:
@@ -119,21 +105,9 @@ def errors_of(pairs: Sequence[tuple[StudyCase, Figures]]) -> tuple[float | None,
     return accuracy.mape, accuracy.max_ape
 
 
-def simulate_all(tasks: Sequence[Task], jobs: int, meter: Any) -> list[Figures]:
-    """Return the figures of every simulation, `jobs` at a time; progress counts the scores that were computed."""
-    from simfa.hardware import Preset
-    from simfa.parallel import StopFlag, ordered_map
-    from simfa.pipeline import predict
+def simulate_all(tasks: Sequence[Task], jobs: int, meter: Meter) -> list[Figures]:
+    """Return the figures of every simulation, `jobs` at a time."""
+    from simfa.pipeline import Point, predict_all
 
-    def simulate(task: Task, stop: StopFlag) -> Figures:
-        stop.check()
-        preset = Preset(name="", spec=task.hardware, provenance={})
-        version = task.case.kernel_version
-        return predict(task.case.shape, preset, kernel_version=version, progress=stop.check).to_json()
-
-    try:
-        return ordered_map(
-            simulate, tasks, jobs, lambda count: meter.update(count / len(tasks), f"{count} of {len(tasks)} runs")
-        )
-    finally:
-        meter.close()
+    points = [Point(task.case.shape, task.case.kernel_version, task.hardware) for task in tasks]
+    return [result.to_json() for result in predict_all(points, jobs, meter)]

@@ -133,3 +133,27 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = option(function)
     return function
+
+
+def study_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of a study of many runs: `--jobs`, `-o`, `--figures`, `--quiet`, `--json`."""
+    for option in reversed(
+        [
+            click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time."),
+            click.option(
+                "-o",
+                "--output",
+                "outputs",
+                multiple=True,
+                type=click.Path(dir_okay=False),
+                help="Write every single figure as .csv, or the whole study as .json (repeatable).",
+            ),
+            click.option(
+                "--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows."
+            ),
+            click.option("--quiet", is_flag=True, help="No progress line."),
+            click.option("--json", "as_json", is_flag=True, help="Print the study as JSON."),
+        ]
+    ):
+        function = option(function)
+    return function

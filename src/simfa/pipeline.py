@@ -1,12 +1,14 @@
 """Stages composed in memory: what `predict`, `validate` and the Python API run without files."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from simfa.hardware import Preset, load_preset
+from simfa.hardware import HardwareSpec, Preset, load_preset
 from simfa.kernel import KernelSpec, kernel_for
+from simfa.parallel import StopFlag, ordered_map
+from simfa.progress import Meter
 from simfa.recording import Recording
 from simfa.schedule import tile_count
 from simfa.workload import AttentionShape
@@ -76,3 +78,29 @@ def predict(
         timeline=timeline,
         progress=progress,
     )
+
+
+class Point(NamedTuple):
+    """One call of a study: a shape, the kernel version that FA3's choice is taken from, and the hardware."""
+
+    shape: AttentionShape
+    kernel_version: str
+    hardware: HardwareSpec
+
+
+def predict_all(points: Sequence[Point], jobs: int, meter: Meter) -> "list[RunResult]":
+    """Return `predict` of every point, in order, `jobs` at a time; `meter` (of total 1) hears how far it is.
+
+    Raises what the earliest point that fails raises; the others are stopped.
+    """
+
+    def simulate(point: Point, stop: StopFlag) -> "RunResult":
+        stop.check()
+        preset = Preset(name="", spec=point.hardware, provenance={})
+        return predict(point.shape, preset, kernel_version=point.kernel_version, progress=stop.check)
+
+    def done(count: int) -> None:
+        meter.update(count / len(points), f"{count} of {len(points)} runs")
+
+    with meter:
+        return ordered_map(simulate, points, jobs, done)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
-from simfa.options import gpu_options, load_gpu, shape_options
+from simfa.options import gpu_options, load_gpu, shape_options, study_options
 from simfa.workload import AttentionShape
 
 if TYPE_CHECKING:
     from simfa.hardware import HardwareSpec
+    from simfa.progress import Meter
     from simfa.sensitivity import Latency
 
 
@@ -24,19 +25,8 @@ if TYPE_CHECKING:
 @click.option("--kernel-version", type=click.Choice(KERNEL_VERSIONS), default="latest", show_default=True)
 @click.option("--perturbation", type=float, default=0.2, show_default=True, help="Fraction that each value moves by.")
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Values in the table and the plot.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Tornado plot, .svg or .png.")
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Write every value as .csv, or the whole study as .json (repeatable).",
-)
-@click.option("--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows.")
-@click.option("--quiet", is_flag=True, help="No progress line.")
-@click.option("--json", "as_json", is_flag=True, help="Print the study as JSON.")
+@study_options
 def sensitivity(
     shape: AttentionShape,
     gpu: str,
@@ -58,7 +48,6 @@ def sensitivity(
     Whole numbers move to the nearest value that is valid; names, switches, zeros and what no simulation reads are
     listed with the reason why they stay.
     """
-    from simfa.ablate_cli import toml_inputs
     from simfa.files import atomic_write, json_bytes, write_manifest
     from simfa.pipeline import kernel_trace
     from simfa.progress import Meter
@@ -66,7 +55,7 @@ def sensitivity(
     from simfa.sensitivity import sensitivity as run_study
     from simfa.sensitivity_text import sensitivity_csv, sensitivity_index, sensitivity_text
     from simfa.simulate.engine import check
-    from simfa.study_files import check_figures, check_folder, check_outputs, write_figures, write_study
+    from simfa.study_files import check_figures, check_folder, check_outputs, toml_inputs, write_figures, write_study
 
     check_outputs(outputs)
     check_figures(figures)
@@ -108,20 +97,10 @@ def sensitivity(
 
 
 def simulate_all(
-    shape: AttentionShape, kernel_version: str, variants: Sequence[HardwareSpec], jobs: int, meter: Any
+    shape: AttentionShape, kernel_version: str, variants: Sequence[HardwareSpec], jobs: int, meter: Meter
 ) -> list[Latency]:
     """Return cycles and latency of a shape on every variant of a preset, `jobs` at a time."""
-    from simfa.hardware import Preset
-    from simfa.parallel import StopFlag, ordered_map
-    from simfa.pipeline import predict
+    from simfa.pipeline import Point, predict_all
 
-    def simulate(hardware: HardwareSpec, stop: StopFlag) -> Latency:
-        stop.check()
-        preset = Preset(name="", spec=hardware, provenance={})
-        result = predict(shape, preset, kernel_version=kernel_version, progress=stop.check)
-        return result.cycles, result.latency_us
-
-    try:
-        return ordered_map(simulate, variants, jobs, lambda count: meter.update(count / len(variants), f"{count} runs"))
-    finally:
-        meter.close()
+    points = [Point(shape, kernel_version, hardware) for hardware in variants]
+    return [(result.cycles, result.latency_us) for result in predict_all(points, jobs, meter)]

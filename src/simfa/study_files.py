@@ -49,3 +49,8 @@ def write_study(output: str, command: str, study: object, table: str, inputs: Ma
         with atomic_write(output) as handle:
             handle.write(table)
     write_manifest(output, command, inputs)
+
+
+def toml_inputs(names: Sequence[str]) -> dict[str, str]:
+    """Return the files among presets and overlays, by name: inputs of a manifest."""
+    return {Path(name).name: name for name in names if name.endswith(".toml")}
