@@ -109,21 +109,21 @@ def report(
 
 def _pipeline(file: Path, stats: Path) -> Pipeline:
     """Return the chart of a timeline, with the shape of its run where that lies beside it."""
-    from simfa.report.gantt import default_window, gantt_png
+    from simfa.report.gantt import gantt_chart
     from simfa.report.gantt_view import gantt_view
     from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
     from simfa.report.timeline import read_timeline
 
     slices = read_timeline(file)
-    begin, end = default_window(slices, 0)
+    png = gantt_chart(slices, next(iter(slices.places()), ""))
     run = read_run(stats) if stats.is_file() else None
     shape = f"{run.stats.shape.describe()} on {run.stats.manifest.gpu_preset}: " if run and run.stats.shape else ""
     view = gantt_view(slices)
     first, last = view["shown"]
     cut = "" if view["complete"] else f" Of the slices, those of cycles {first:,} to {last:,} are in this page."
     caption = f"{shape}{', '.join(view['places'])} over {view['end'] - view['begin']:,} cycles.{cut}"
-    return Pipeline(view, gantt_png(slices, 0, (begin, end)), caption)
+    return Pipeline(view, png, caption)
 
 
 def _timeline_file(path: str) -> Path:

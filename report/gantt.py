@@ -37,20 +37,6 @@ class _Span(NamedTuple):
     legend: str
 
 
-def default_window(timeline: Timeline, sm: int, iterations: int = 6) -> tuple[int, int]:
-    """Return the cycles of `iterations` turns of consumer 1's main loop, past the first two."""
-    return _window_of(timeline, f"sm{sm}", iterations)
-
-
-def gantt_png(timeline: Timeline, sm: int, window: tuple[int, int] | None = None) -> bytes:
-    """Return a PNG of one SM in a window of cycles; the same timeline gives the same bytes.
-
-    Raises `ReportError` when matplotlib is missing, the SM was not recorded, or the window holds nothing or too much.
-    """
-    timeline.sm(sm)
-    return gantt_chart(timeline, f"sm{sm}", window, "png")
-
-
 def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None = None, kind: str = "png") -> bytes:
     """Return a chart of one place (`sm0`, `cta7`) as `png` or `svg`: cycles below, us above; byte for byte repeatable.
 
@@ -64,7 +50,7 @@ def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None =
         from matplotlib.patches import Patch
     except ImportError as error:
         raise ReportError(f"the Gantt chart needs matplotlib: pip install 'simfa[report]' ({error})") from error
-    begin, end = window or _window_of(timeline, place, 6)
+    begin, end = window or main_loop_window(timeline, place)
     shown = timeline.of_places({place}).window(begin, end)
     title = place.replace("sm", "SM ").replace("cta", "CTA ")
     if not len(shown):
@@ -113,7 +99,7 @@ def _shape(timeline: Timeline) -> str:
     return "" if shape is None else f"{msgspec.convert(shape, AttentionShape).describe()}: "
 
 
-def _window_of(timeline: Timeline, place: str, iterations: int) -> tuple[int, int]:
+def main_loop_window(timeline: Timeline, place: str, iterations: int = 6) -> tuple[int, int]:
     """Return the turns of the main loop that a chart of a place shows: of its first consumer, logged or simulated."""
     turns = _turns(timeline.of_track(f"{place}/tensor"))
     if len(turns) > iterations + 1:

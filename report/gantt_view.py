@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simfa.report.attribution import REASONS
+from simfa.report.gantt import main_loop_window
 from simfa.report.palette import reason_colour
-from simfa.report.timeline import Timeline, iterations_window
+from simfa.report.timeline import Timeline
 
 # A slice takes about 12 characters of the page.
 MAX_SLICES = 60_000
@@ -46,8 +47,8 @@ def gantt_view(timeline: Timeline) -> dict[str, Any]:
     those around the first turns of the main loop; the overview always spans the whole recording.
     """
     begin, end = int(timeline.start_cycle.min()), int(timeline.end_cycle.max())
-    places = list(dict.fromkeys(name.rpartition("/")[0] for name in timeline.track_name))
-    window = iterations_window(timeline, f"{places[0]}/consumer1", "softmax", 2, 6)
+    places = timeline.places()
+    window = main_loop_window(timeline, places[0])
     shown = _fitting(timeline, window)
     return {
         "clock_hz": timeline.sm_clock_hz,
@@ -133,11 +134,8 @@ def _busy_before(start: NDArray[np.int64], end: NDArray[np.int64], at: NDArray[n
     return spent
 
 
-def _counters(timeline: Any) -> list[dict[str, Any]]:
+def _counters(timeline: Timeline) -> list[dict[str, Any]]:
     """Return the sampled counters, thinned to what a page can show; recordings of older runs have none."""
-    names: list[str] = getattr(timeline, "counter_name", [])
-    if not names:
-        return []
     step = -(-len(timeline.counter_cycle) // MAX_SAMPLES) or 1
     return [
         {
@@ -146,5 +144,5 @@ def _counters(timeline: Any) -> list[dict[str, Any]]:
             "cycle": timeline.counter_cycle[::step].tolist(),
             "value": [None if np.isnan(value) else round(float(value), 4) for value in row[::step]],
         }
-        for name, unit, row in zip(names, timeline.counter_unit, timeline.counter_value, strict=True)
+        for name, unit, row in zip(timeline.counter_name, timeline.counter_unit, timeline.counter_value, strict=True)
     ]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.report.chrome import MAX_SLICES, chrome_json
-from simfa.report.gantt import default_window, gantt_png
+from simfa.report.gantt import gantt_chart, main_loop_window
 from simfa.report.timeline import iterations_window, read_timeline
 from tests.unit.fake_timeline import write_timeline
 
@@ -60,22 +60,22 @@ def test_files_that_are_no_timeline(tmp_path) -> None:
 
 def test_window_counts_iterations(path) -> None:
     timeline = read_timeline(path)
-    assert default_window(timeline, 0) == (2000, 8000)
+    assert main_loop_window(timeline, "sm0") == (2000, 8000)
     assert iterations_window(timeline, "sm0/consumer1", "softmax", 10, 5) == (10000, 11000)
     assert iterations_window(timeline, "sm0/consumer9", "softmax", 2, 6) == (0, 12000)
 
 
 def test_gantt_is_a_png_and_deterministic(path) -> None:
     timeline = read_timeline(path)
-    first = gantt_png(timeline, 0)
+    first = gantt_chart(timeline, "sm0")
     assert first.startswith(b"\x89PNG")
-    assert first == gantt_png(timeline, 0)
-    assert first != gantt_png(timeline, 0, (0, 4000))
+    assert first == gantt_chart(timeline, "sm0")
+    assert first != gantt_chart(timeline, "sm0", (0, 4000))
 
 
 def test_gantt_of_an_empty_window(path) -> None:
     with pytest.raises(ReportError, match="SM 0 has no slice between cycles 50000 and 60000"):
-        gantt_png(read_timeline(path), 0, (50000, 60000))
+        gantt_chart(read_timeline(path), "sm0", (50000, 60000))
 
 
 def test_chrome_events_keep_cycles_and_names(path) -> None:
