@@ -20,9 +20,12 @@ from simfa.kernel import KernelSpec
 from simfa.salog import WARPS_PER_WARPGROUP, warps_per_cta
 from simfa.salog_check import RING_EVENTS
 from simfa.schedule import Tile
+from simfa.workload import AttentionShape
 
 LAST_WARP = WARPS_PER_WARPGROUP - 1  # of a warpgroup
 FIRST_PING_PONG_BARRIER = 9  # named barrier of the first consumer; the others follow. 8 is QueryEmpty
+
+MAX_FIELD = 1 << 16  # values of a record's stage, payload or aux
 
 STORE_EVENTS = (Event.TMA_O_ISSUE, Event.TMA_O_WAIT_END)  # of the one warp that stores O
 
@@ -65,6 +68,19 @@ def tile_events(
         ]
     )
     return records if level >= 2 else records[of_level_1(records)]
+
+
+def check_coordinates(shape: AttentionShape, kernel: KernelSpec) -> None:
+    """Raise `ShapeError` when a block, head or batch entry of `shape` does not fit a record's 16-bit fields."""
+    query_blocks = kernel.query_blocks(shape)
+    for what, count in (
+        ("query blocks", query_blocks),
+        ("key blocks", kernel.key_blocks(shape, query_blocks - 1)),
+        ("heads_q", shape.heads_q),
+        ("batch", shape.batch),
+    ):
+        if count > MAX_FIELD:
+            raise ShapeError(f"{what} {count}: a log record holds at most {MAX_FIELD}; use a smaller shape")
 
 
 def set_coordinates(records: Records, tiles: Sequence[Tile]) -> None:

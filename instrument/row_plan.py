@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from simfa.errors import InstrumentError
 from simfa.events import PRODUCER
-from simfa.instrument.event_order import begin_events, end_events, logging_warps, tile_events
+from simfa.instrument.event_order import begin_events, check_coordinates, end_events, logging_warps, tile_events
 from simfa.kernel import KernelSpec
 from simfa.salog import ROW_HEADER_DTYPE, WARPS_PER_WARPGROUP, row_bytes_for
 from simfa.schedule import static_tiles, tile_count
@@ -13,7 +13,6 @@ from simfa.workload import AttentionShape
 
 RECORD_UNIT_BYTES = 16
 MAX_UNITS = 1 << 31  # the probe's cursor is a 32-bit index whose upper half means "does not log"
-MAX_FIELD = 1 << 16  # of a record's stage, payload and aux
 
 # A dynamic schedule may give a CTA more than its share; a row holds this many times the mean and two tiles.
 DYNAMIC_SLACK = 2
@@ -60,17 +59,10 @@ def plan_rows(
 ) -> RowPlan:
     """Return the rows for a launch of `grid` CTAs; `row_records` overrides how many records a row holds.
 
-    Raises `InstrumentError` when a coordinate does not fit a record or the rows are too many for the probe's cursor.
+    Raises `ShapeError` when a coordinate does not fit a record, `InstrumentError` when the rows are too many for the
+    probe's cursor.
     """
-    last_block = kernel.query_blocks(shape) - 1
-    for what, count in (
-        ("query blocks", kernel.query_blocks(shape)),
-        ("key blocks", kernel.key_blocks(shape, last_block)),
-        ("heads_q", shape.heads_q),
-        ("batch", shape.batch),
-    ):
-        if count > MAX_FIELD:
-            raise InstrumentError(f"{what} {count}: a log record holds at most {MAX_FIELD}; use a smaller shape")
+    check_coordinates(shape, kernel)
     logged = tuple(range(grid)) if ctas is None else tuple(sorted(set(ctas)))
     records = row_records or max(
         records_of_row(shape, kernel, level, grid, role) for role in range(1 + kernel.consumers)

@@ -18,6 +18,7 @@ from simfa.instrument.event_order import (
     STORE_EVENTS,
     Records,
     begin_events,
+    check_coordinates,
     end_events,
     logging_warps,
     of_level_1,
@@ -64,15 +65,7 @@ def synthesize(
     grid = preset.spec.gpu.sm_count
     if ctas is not None:
         check_ctas(ctas, grid, kernel.cluster)
-    limited = {
-        "query blocks": kernel.query_blocks(shape),
-        "key blocks": kernel.key_blocks(shape, kernel.query_blocks(shape) - 1),
-        "heads_q": shape.heads_q,
-        "batch": shape.batch,
-    }
-    for what, count in limited.items():
-        if count > 1 << 16:
-            raise ShapeError(f"{what} {count}: a log record holds at most {1 << 16}; use a smaller shape")
+    check_coordinates(shape, kernel)
     metadata = LogMetadata(
         source="synthetic",
         seed=seed,
