@@ -17,7 +17,7 @@ _WORDS = {
     "paper": "stated in arXiv:2605.00555",
     "datasheet": "stated by the vendor",
     "microbenchmark": "measured, or derived from public measurements",
-    "calibrated": "fitted to measured FA3 latencies",
+    "calibrated": "fitted to measurements; the source says which",
     "assumed": "chosen by us: no source gives it",
 }
 
