@@ -1,6 +1,5 @@
 """Fields of a sweep point as backends read them: grouped, checked by name, and turned into a preset and a shape."""
 
-import difflib
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ import click
 import msgspec
 
 from simfa.analytical.sweep import Scalar, SweepPoint
-from simfa.errors import AnalyticalError
+from simfa.errors import AnalyticalError, did_you_mean
 from simfa.hardware import Preset, load_preset
 from simfa.options import shape_from_flags
 from simfa.workload import AttentionShape
@@ -86,5 +85,4 @@ def check_names(group: str, fields: Mapping[str, Any], known: Sequence[str]) -> 
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+    return did_you_mean(name, known, f"expected one of {', '.join(known)}")

@@ -1,7 +1,6 @@
 """Reading tables of calls in chunks: CSV, TSV and Parquet, every bad row named by line and column."""
 
 import csv
-import difflib
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from simfa.analytical.table import INPUT_COLUMNS, SHAPE_COLUMNS, Column, missing_columns
-from simfa.errors import AnalyticalError
+from simfa.errors import AnalyticalError, did_you_mean
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _INT64_MAX = 2**63 - 1
@@ -194,8 +193,7 @@ def _check_header(source: Path, header: list[str]) -> None:
         raise AnalyticalError(f"{source}: empty; expected a header line with {', '.join(SHAPE_COLUMNS)}")
     for name in header:
         if name not in INPUT_COLUMNS:
-            close = difflib.get_close_matches(name, INPUT_COLUMNS, 1)
-            hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(INPUT_COLUMNS)}"
+            hint = did_you_mean(name, INPUT_COLUMNS, f"expected {', '.join(INPUT_COLUMNS)}")
             raise AnalyticalError(f"{source}: column {name!r} is unknown; {hint}")
     doubled = [name for name in header if header.count(name) > 1]
     if doubled:

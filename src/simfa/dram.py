@@ -4,7 +4,6 @@ A standard gives times in ns (`_ns`, kept when the data rate changes and rounded
 clocks (`_clocks`) or in half clocks (`_half_clocks`), each with status and source.
 """
 
-import difflib
 import functools
 import math
 import tomllib
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from simfa.errors import HardwareError
+from simfa.errors import HardwareError, did_you_mean
 from simfa.spec_types import Count, Group, Nanoseconds, Status, Whole
 from simfa.spec_types import Fraction as Share
 
@@ -214,8 +213,7 @@ def _read(name: str) -> dict[str, Any]:
 def _standard(name: str) -> dict[str, Any]:
     """Return a standard's tables over those of the standard it extends (densities are not inherited)."""
     if name not in standard_names():
-        close = difflib.get_close_matches(name, standard_names(), 1)
-        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(standard_names())}"
+        hint = did_you_mean(name, standard_names(), f"expected one of {', '.join(standard_names())}")
         raise HardwareError(f"DRAM standard {name!r} is unknown; {hint}")
     table = dict(_read(name))
     parent = table.pop("extends", None)

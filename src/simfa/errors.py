@@ -4,6 +4,9 @@
 traceback.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class SimfaError(Exception):
     """Bad input or a failed check; the message is complete and needs no traceback."""
@@ -49,3 +52,9 @@ class ReportError(SimfaError):
 
 class StudyError(SimfaError):
     """An ablation or sensitivity study that asks for something that is not there."""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the end of a message about an unknown name: the known one nearest to it, or `otherwise`."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {close[0]}?" if close else otherwise

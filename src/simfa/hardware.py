@@ -4,7 +4,6 @@ A preset may extend another; overlays (`presets/overlays/*.toml`) and `key=value
 Values in ns belong to another clock than the SM's and are converted once, at load of the engine.
 """
 
-import difflib
 import hashlib
 import tomllib
 import typing
@@ -17,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from simfa.dram import Dram
-from simfa.errors import HardwareError
+from simfa.errors import HardwareError, did_you_mean
 from simfa.spec_types import Count, Cycles, Fraction, Group, Nanoseconds, Rate, Status
 
 
@@ -310,8 +309,7 @@ def _read(name: str, folder: str, known: list[str]) -> dict[str, Any]:
         text = (resources.files("simfa") / folder / f"{name}.toml").read_text(encoding="utf-8")
     else:
         kind = "overlay" if folder.endswith("overlays") else "preset"
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)} or a .toml file"
+        hint = did_you_mean(name, known, f"expected one of {', '.join(known)} or a .toml file")
         raise HardwareError(f"{kind} {name!r} is unknown; {hint}")
     try:
         return tomllib.loads(text)
@@ -348,9 +346,8 @@ def _override(text: str, values: dict[str, Any], provenance: dict[str, Provenanc
     if not separator:
         raise HardwareError(f"override {text!r}: expected path=value, e.g. l2.mshr_entries=256")
     if path not in values:
-        close = difflib.get_close_matches(path, values, 1)
-        hint = f"; did you mean {close[0]}?" if close else "; `simfa hardware show` lists all paths"
-        raise HardwareError(f"override {text!r}: no such value{hint}")
+        hint = did_you_mean(path, values, "`simfa hardware show` lists all paths")
+        raise HardwareError(f"override {text!r}: no such value; {hint}")
     try:
         values[path] = tomllib.loads(f"v = {raw}")["v"]
     except tomllib.TOMLDecodeError:

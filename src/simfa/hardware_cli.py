@@ -1,13 +1,12 @@
 """`simfa hardware`: list presets and overlays, show a preset, explain one value."""
 
-import difflib
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from simfa.errors import HardwareError
+from simfa.errors import HardwareError, did_you_mean
 from simfa.files import json_bytes
 from simfa.hardware import Preset, describe, load_preset, overlay_names, preset_names, value_at
 from simfa.tables import text_table
@@ -133,8 +132,7 @@ def explain(path: str, gpu: str) -> None:
     """Explain one value: PATH is its dotted name, e.g. l2.mshr_entries."""
     preset = load_preset(gpu)
     if path not in preset.provenance:
-        close = difflib.get_close_matches(path, preset.provenance, 1)
-        hint = f"did you mean {close[0]}?" if close else "`simfa hardware show` lists all paths"
+        hint = did_you_mean(path, preset.provenance, "`simfa hardware show` lists all paths")
         raise HardwareError(f"{path}: preset {gpu} has no such value; {hint}")
     entry = facts(preset, path)
     click.echo(f"{path} = {value_text(entry['value'])} {entry['unit']}".rstrip() + f"   ({preset.name})")
