@@ -123,7 +123,7 @@ def _pipeline(file: Path, stats: Path) -> Pipeline:
     from simfa.report.gantt_view import gantt_view
     from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
-    from simfa.report.timeline import read_timeline
+    from simfa.timeline import read_timeline
 
     slices = read_timeline(file)
     png = gantt_chart(slices, next(iter(slices.places()), ""))

@@ -11,7 +11,7 @@ import numpy as np
 from simfa.errors import ReportError
 from simfa.report.attribution import REASONS
 from simfa.report.palette import is_dark, reason_colour, slice_colour
-from simfa.report.timeline import Timeline, iterations_window
+from simfa.timeline import Timeline
 from simfa.workload import AttentionShape
 
 # Reasons drawn as blank space: nothing to see there.
@@ -100,19 +100,32 @@ def _shape(timeline: Timeline) -> str:
 
 
 def main_loop_window(timeline: Timeline, place: str, iterations: int = 6) -> tuple[int, int]:
-    """Return the turns of the main loop that a chart of a place shows: of its first consumer, logged or simulated."""
-    turns = _turns(timeline.of_track(f"{place}/tensor"))
-    if len(turns) > iterations + 1:
-        return turns[1], turns[1 + iterations]
-    names = [name for name in timeline.track_name if name.startswith(f"{place}/") and "consumer1" in name]
-    return iterations_window(timeline, names[0] if names else "", "softmax", 2, iterations)
+    """Return the cycles of so many turns of a place's main loop, or of what there is of them; else all cycles.
+
+    Turns are those of the first consumer, logged or simulated. Raises `ReportError` for a timeline without slices.
+    """
+    if not len(timeline):
+        raise ReportError("the timeline holds no slice; record some SMs with --timeline")
+    turns = _pipe_turns(timeline.of_track(f"{place}/tensor")) or _softmax_turns(timeline, place)
+    if len(turns) < 2:
+        return int(timeline.start_cycle.min()), int(timeline.end_cycle.max())
+    first = min(1, len(turns) - 2)
+    return turns[first], turns[min(first + iterations, len(turns) - 1)]
 
 
-def _turns(pipe: Timeline) -> list[int]:
+def _pipe_turns(pipe: Timeline) -> list[int]:
     """Return the cycles at which the tensor pipe begins S for the first consumer after an O for it."""
     labels = pipe.labels()
     mine = [n for n in range(len(pipe)) if pipe.arg[n] == 1 and labels[n] in ("S", "O")]
     return [int(pipe.start_cycle[n]) for m, n in pairwise(mine) if labels[m] + labels[n] == "OS"]
+
+
+def _softmax_turns(timeline: Timeline, place: str) -> list[int]:
+    """Return the cycles at which the first consumer begins softmax, but for the first: a log has no tensor pipe."""
+    name = next((name for name in timeline.track_name if name.startswith(f"{place}/") and "consumer1" in name), "")
+    consumer = timeline.of_track(name)
+    begins = zip(consumer.start_cycle.tolist(), consumer.labels(), strict=True)
+    return [start for start, label in begins if label == "softmax"][1:]
 
 
 def _rows(shown: Timeline, place: str) -> list[int]:
