@@ -21,7 +21,7 @@ _MAX_SLICES = 20_000
 _THINNEST = 1 / 1200
 # The tensor pipe is coloured by the warpgroup it works for, so that the turns show: S and O of each.
 _WARPGROUP_COLOURS = {1: ("#228833", "#8fd19e"), 2: ("#4477aa", "#a9c6e6"), 3: ("#aa3377", "#dfa8c6")}
-_STAGE_COLOURS = {"loading": "#ffcf9e", "full": "#c9ced6"}
+_STAGE_STATES = ("loading", "full")
 # Reasons that alternate with every WGMMA of a group are one bar, whoever stamped them.
 _WGMMA = {"wgmma_issue", "tensor_busy"}
 _TITLES = {"tensor": "tensor core", "tma": "TMA loads", "tma_issue": "TMA engine"}
@@ -164,8 +164,8 @@ def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
     if unit.endswith("tensor") and arg in _WARPGROUP_COLOURS:
         colour = _WARPGROUP_COLOURS[arg][label != "S"]
         return _Span(start, end, colour, f"{label} {arg}", f"{'QK' if label == 'S' else 'PV'} of consumer {arg}")
-    if label in _STAGE_COLOURS:
-        return _Span(start, end, _STAGE_COLOURS[label], "", f"stage {label}")
+    if label in _STAGE_STATES:
+        return _Span(start, end, slice_colour(label), "", f"stage {label}")
     if label in _WGMMA:
         return _Span(start, end, reason_colour("tensor_busy"), "WGMMA", "WGMMA issue and queue")
     if label in REASONS:
