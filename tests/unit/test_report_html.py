@@ -129,7 +129,7 @@ def test_summary_says_why_the_tensor_core_idles_in_figures_that_add_up(folder) -
     *parts, total = [(round(10 * float(share)), round(100 * float(us))) for share, us in rows]
     assert total == (769, 5385)
     assert tuple(map(sum, zip(*parts, strict=True))) == total
-    assert parts[0] == (500, 3500)
+    assert parts[0][0] == 500 and abs(parts[0][1] - 3500) <= 1  # the last digit gives, so that the sum is right
     assert "the SM gets no CTA: the grid is smaller than the chip" in table
     assert "2 other reasons, 3.8% at most each" in table
 
