@@ -66,9 +66,13 @@ def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None =
     top, middles, names = 0.0, [], []
     for number, height in zip(rows, heights, strict=True):
         unit = shown.track_name[number].rpartition("/")[2]
+        issued = _issued(shown, place) if unit == "producer" else []
         for span in _spans(shown, number, unit, begin, end):
             legend.setdefault(span.legend, span.colour)
-            _draw(axes, span, top, height, (begin, end))
+            _draw(axes, span, top, height, (begin, end), 0.25 if issued else 0.5)
+        for span in issued:
+            legend.setdefault(span.legend, span.colour)
+            _draw(axes, span, top + height / 2, height / 2, (begin, end))
         middles.append(top + height / 2)
         names.append(_TITLES.get(unit, unit.replace("consumer", "consumer ")))
         top += height + 0.16
@@ -159,6 +163,13 @@ def _spans(shown: Timeline, number: int, unit: str, begin: int, end: int) -> lis
     return spans
 
 
+def _issued(shown: Timeline, place: str) -> list[_Span]:
+    """Return the copies that the TMA engine sends for the producer, which itself is done with them at once."""
+    sent = shown.of_track(f"{place}/tma_issue")
+    loads = zip(sent.start_cycle.tolist(), sent.end_cycle.tolist(), sent.labels(), strict=True)
+    return [_Span(a, b, slice_colour(name), name, f"TMA sends {name}") for a, b, name in loads if name != "store"]
+
+
 def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
     """Return the bar of one slice."""
     if unit.endswith("tensor") and arg in _WARPGROUP_COLOURS:
@@ -173,12 +184,12 @@ def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
     return _Span(start, end, slice_colour(label), label, label)
 
 
-def _draw(axes: Any, span: _Span, top: float, height: float, window: tuple[int, int]) -> None:
-    """Draw one bar, with its text where that fits."""
+def _draw(axes: Any, span: _Span, top: float, height: float, window: tuple[int, int], text_at: float = 0.5) -> None:
+    """Draw one bar, with its text where that fits, so far down the bar."""
     length = span.end - span.start
     axes.broken_barh([(span.start, length)], (top, height), facecolors=span.colour, edgecolor="white", linewidth=0.3)
     begin, end = max(span.start, window[0]), min(span.end, window[1])
-    if end - begin > (window[1] - window[0]) * 0.0075 * (len(span.text) + 1):
+    if end - begin > (window[1] - window[0]) * (0.0068 * len(span.text) + 0.002):
         colour = "white" if is_dark(span.colour) else "black"
-        axes.text((begin + end) / 2, top + height / 2, span.text, ha="center", va="center", fontsize=7, color=colour,
-                  clip_on=True)  # fmt: skip
+        place = (begin + end) / 2, top + text_at * height
+        axes.text(*place, span.text, ha="center", va="center", fontsize=7, color=colour, clip_on=True)

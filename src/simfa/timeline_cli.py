@@ -1,5 +1,6 @@
 """`simfa timeline`: a recorded run, a log, or both on one axis, as a trace for viewers, a chart or a table."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from simfa.salog import Log
     from simfa.timeline import Timeline
 
+# Differences of more times the logged cycles than that are not told in percent: there was next to nothing.
+MOST_TOLD = 10.0
 FORMATS = {
     ".pftrace": "perfetto",
     ".perfetto-trace": "perfetto",
@@ -155,8 +158,9 @@ def _compared(
     if tiles:
         logged = of_tiles(logged, tiles)
     matched = match(logged, run)
+    tiles_text = "1 tile" if len(matched.logged) == 1 else f"{len(matched.logged)} tiles"
     click.echo(
-        f"{len(matched.logged)} tiles of a {log.metadata.source} log at {logged.sm_clock_hz / 1e6:,.0f} MHz and of a "
+        f"{tiles_text} of a {log.metadata.source} log at {logged.sm_clock_hz / 1e6:,.0f} MHz and of a "
         f"run at {run.sm_clock_hz / 1e6:,.0f} MHz, in cycles of either clock",
         err=True,
     )
@@ -173,7 +177,8 @@ def _print(found: "list[PhaseDifference]", as_json: bool) -> None:
         return
     click.echo(f"{'cycles a tile':<34} {'logged':>10} {'simulated':>10} {'difference':>11}")
     for row in found:
-        share = f" {row.difference_cycles / row.logged_cycles:+.1%}" if row.logged_cycles else ""
+        ratio = row.difference_cycles / row.logged_cycles if row.logged_cycles else math.inf
+        share = f" {ratio:+.1%}" if abs(ratio) < MOST_TOLD else ""
         click.echo(
             f"{row.role:<10} {row.phase:<23} {row.logged_cycles:>10,.0f} {row.simulated_cycles:>10,.0f} "
             f"{row.difference_cycles:>+11,.0f}{share}"
