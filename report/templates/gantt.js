@@ -14,7 +14,11 @@ class Gantt {
     this.buildTools(root);
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
-    for (const change of ["themechange", "beforeprint", "afterprint"]) addEventListener(change, () => this.resize());
+    addEventListener("themechange", () => this.resize());
+    // Paper has a width of its own: the chart is drawn for it and scaled, so that its letters keep their shape.
+    for (const [change, width] of [["beforeprint", PAPER_WIDTH], ["afterprint", 0]]) {
+      addEventListener(change, () => { this.paper = width; this.resize(); });
+    }
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
     this.resize();
     this.describe();
@@ -59,7 +63,7 @@ class Gantt {
 
   // Heights and widths of everything, in CSS pixels.
   resize() {
-    const width = this.canvas.parentElement.clientWidth - 24;
+    const width = this.paper || this.canvas.parentElement.clientWidth - 24;
     this.left = width < 560 ? 74 : 104;
     this.right = width < 560 ? 8 : 112;
     this.plot = Math.max(60, width - this.left - this.right);
@@ -78,10 +82,10 @@ class Gantt {
     this.bottom = y;
     this.width = width;
     this.height = y + 26;
-    const scale = devicePixelRatio || 1;
+    const scale = this.paper ? 2 : devicePixelRatio || 1;
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(this.height * scale);
-    this.canvas.style.height = `${this.height}px`;
+    this.canvas.style.height = this.paper ? "auto" : `${this.height}px`;
     this.context.setTransform(scale, 0, 0, scale, 0, 0);
     const probe = getComputedStyle(this.canvas);
     const colour = (name) => {
@@ -320,4 +324,5 @@ class Gantt {
 }
 
 const LONG_GAP = 100;  // cycles
+const PAPER_WIDTH = 1000;  // CSS pixels
 const fmt = (number) => Math.round(number).toLocaleString("en-US");

@@ -233,6 +233,25 @@ return {{ before, after: [chart.rows.length, chart.lines.length], drawn: at(3000
     assert found == {"before": [4, 0], "after": [5, 1], "drawn": True}
 
 
+def test_chart_is_drawn_for_paper_and_for_the_screen_again(page: Path) -> None:
+    sizes = "[canvas.width / (canvas.height / 2), canvas.style.height, chart.width]"
+    found = probe(
+        page,
+        f"""{TOOLS}
+const screen = {sizes};
+dispatchEvent(new Event("beforeprint"));
+const box = canvas.getBoundingClientRect(), paper = [chart.width, canvas.width, box.width / box.height];
+const drawn = canvas.width / canvas.height;
+dispatchEvent(new Event("afterprint"));
+return {{ paper, drawn, same: JSON.stringify(screen) === JSON.stringify({sizes}) }};
+""",
+        width=700,
+    )
+    width, pixels, shape = found["paper"]
+    assert (width, pixels, found["same"]) == (1000, 2000, True)
+    assert shape == pytest.approx(found["drawn"], rel=0.01)  # letters keep their shape
+
+
 def test_page_prints(page: Path) -> None:
     output = page.with_name("report.pdf")
     browse(page.parent, "--no-pdf-header-footer", f"--print-to-pdf={output}", page.as_uri())
