@@ -134,6 +134,20 @@ def test_explain_names_run_shares_and_causes(two_runs) -> None:
     assert row.split() == ["softmax", "-", "37.5%"]
 
 
+def test_explain_says_all_of_why_the_tensor_pipe_idles(tmp_path) -> None:
+    run = statistics(SHAPE) | {"tensor_utilization": 0.35}
+    run["stall_cycles"]["tensor_pipe"] = {"busy": 700, "drain": 200, "softmax": 92, "wait_k": 5, "wait_v": 3}
+    write_json(tmp_path / "stats.json", run)
+    lines = explain(str(tmp_path)).splitlines()
+    begin = lines.index("The tensor pipes of the chip compute 35.0% of the time. They idle 65.0%:")
+    assert lines[begin + 1 :] == [
+        " 50.0%  the SM gets no CTA: the grid is smaller than the chip",
+        " 10.0%  a WGMMA group drains: no new group may start",
+        "  4.6%  the warpgroup that uses it next is computing softmax",
+        "  0.4%  2 smaller reasons",
+    ]
+
+
 def test_explain_compares_two_runs(two_runs) -> None:
     text = explain(str(two_runs / "before"), "--compare", str(two_runs / "after/stats.json"))
     assert "latency ratio 0.8000" in text
