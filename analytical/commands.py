@@ -121,14 +121,15 @@ def _show_point(
 
 @click.command()
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to fill.")
-def figures(output: Path) -> None:
+@click.option("--quiet", is_flag=True, help="No progress line.")
+def figures(output: Path, quiet: bool) -> None:
     """Draw the model's figures as SVG: L2 and DRAM traffic against length (Figures 8 and 9), and a roofline.
 
     `simfa report --figures OUTPUT` shows them.
     """
     from simfa.analytical.figure_set import write_figures
 
-    for path in write_figures(output):
+    for path in write_figures(output, quiet=quiet):
         click.echo(path)
 
 
@@ -169,14 +170,13 @@ def sweep(
         raise click.UsageError("give -o FOLDER for the results")
     backend = _backend(source, plan.backend)
     if part is not None:
-        ran = run_part(source, plan, output, part, pieces, backend, keep_going)
+        points = len(plan.part_range(part, pieces))
+        with Meter(plan.name, points, unit="points", quiet=quiet or as_json) as meter:
+            ran = run_part(source, plan, output, part, pieces, backend, keep_going, meter.update)
         click.echo(f"part {part} of {pieces} {'->' if ran else 'is up to date:'} {part_file(output, part, pieces)}")
         return
-    meter = Meter(plan.name, pieces, unit="parts", quiet=quiet or as_json)
-    try:
-        result = finish(source, plan, output, pieces, backend, keep_going, lambda done, _: meter.update(done))
-    finally:
-        meter.close()
+    with Meter(plan.name, plan.size, unit="points", quiet=quiet or as_json) as meter:
+        result = finish(source, plan, output, pieces, backend, keep_going, meter.update)
     _show_sweep(plan, result, as_json)
 
 

@@ -8,13 +8,14 @@ from simfa.analytical.baselines import genz_installed
 from simfa.errors import AnalyticalError
 from simfa.figure_files import FigureFile, FigureIndex, index_path
 from simfa.files import sha256_of, write_json
+from simfa.progress import watched
 
 GPUS = ("gb10", "h800-sxm")
 ROOFLINE_GPU = "h800-sxm"
 ROOFLINE_LENGTHS = (4096, 16384, 65536)
 
 
-def write_figures(folder: Path) -> list[Path]:
+def write_figures(folder: Path, *, quiet: bool = True) -> list[Path]:
     """Write every figure as SVG and `figures.json` last; return the paths.
 
     GenZ's curve is drawn where the package is installed. Raises `AnalyticalError` without Matplotlib.
@@ -23,7 +24,8 @@ def write_figures(folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AnalyticalError(f"{folder}: cannot be made: {error.strerror}") from error
-    entries = [_llc_traffic(folder), _dram_traffic(folder), _roofline(folder)]
+    drawings = (_llc_traffic, _dram_traffic, _roofline)
+    entries = [draw(folder) for draw in watched(drawings, "drawing", quiet=quiet)]
     index = index_path(folder)
     write_json(index, FigureIndex(tool_version=__version__, figures=entries))
     return [*(folder / entry.file for entry in entries), index]

@@ -3,12 +3,15 @@
 import csv
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from simfa.analytical.sweep import Backend, Scalar, Sweep, SweepPoint, pareto_front
 from simfa.errors import AnalyticalError, SimfaError
 from simfa.files import atomic_write, sha256_of, write_manifest
+
+Progress = Callable[[int], None]
 
 
 class SweepResult(NamedTuple):
@@ -27,11 +30,19 @@ def part_file(folder: Path, part: int, parts: int) -> Path:
 
 
 def run_part(
-    source: Path, sweep: Sweep, folder: Path, part: int, parts: int, backend: Backend, keep_going: bool = False
+    source: Path,
+    sweep: Sweep,
+    folder: Path,
+    part: int,
+    parts: int,
+    backend: Backend,
+    keep_going: bool = False,
+    progress: Progress | None = None,
 ) -> bool:
     """Evaluate one part unless its file is there already, for this sweep file and version; return whether it ran.
 
     A point that raises `SimfaError` stops the part, or leaves its message in column `error` with `keep_going`.
+    `progress` is told how many points are done.
     """
     if not 0 <= part < parts:
         raise AnalyticalError(f"part {part} does not exist; expected 0 to {parts - 1}")
@@ -41,6 +52,8 @@ def run_part(
     rows: list[dict[str, Scalar]] = []
     for point in sweep.points(sweep.part_range(part, parts)):
         rows.append({"point": point.number, **point.fields, **_evaluated(sweep, point, backend, keep_going)})
+        if progress is not None:
+            progress(len(rows))
     results = next((list(row) for row in rows if not row.get("error")), ["point", *sweep.field_names, "error"])
     columns = list(dict.fromkeys(["point", *sweep.field_names, *results]))
     if keep_going:
@@ -61,13 +74,16 @@ def finish(
     parts: int,
     backend: Backend,
     keep_going: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> SweepResult:
-    """Evaluate the parts that are missing, then write `points.csv` and `pareto.csv` in `folder`."""
+    """Evaluate the parts that are missing, then write `points.csv` and `pareto.csv` in `folder`.
+
+    `progress` is told how many points are done, those that were there before included.
+    """
     for part in range(parts):
-        run_part(source, sweep, folder, part, parts, backend, keep_going)
-        if progress is not None:
-            progress(part + 1, parts)
+        before = sweep.part_range(part, parts).start
+        told = None if progress is None else partial(_told_after, progress, before)
+        run_part(source, sweep, folder, part, parts, backend, keep_going, told)
     files = [part_file(folder, part, parts) for part in range(parts)]
     columns = _columns(files)
     missing = [name for name in (*_objective_columns(sweep), *sweep.group_by) if name not in columns]
@@ -122,6 +138,11 @@ def _is_current(target: Path, sweep: Sweep, keep_going: bool) -> bool:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def _told_after(progress: Progress, before: int, done: int) -> None:
+    """Tell how many points of a sweep are done, `before` of them in earlier parts."""
+    progress(before + done)
 
 
 def _rows(files: list[Path]) -> Iterator[dict[str, str]]:

@@ -3,7 +3,6 @@
 import hashlib
 import resource
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from simfa.instrument.patch import PATCHED_FILES, Patch, patch_sources
 from simfa.instrument.ptxas_report import PtxasReport, parse_ptxas
 from simfa.instrument.sources import Fa3Sources, tree_hash
 from simfa.instrument.toolchain import Nvcc
+from simfa.watched_process import watched_run
 
 CUDA_DIR = Path(__file__).parent / "cuda"
 LIBRARY_NAME = "libsimfa_fa3.so"
@@ -58,7 +58,9 @@ class Build(NamedTuple):
         return int(self.manifest["level"])
 
 
-def build_library(sources: Fa3Sources, level: int, kernels: Sequence[Instantiation], nvcc: Nvcc) -> Build:
+def build_library(
+    sources: Fa3Sources, level: int, kernels: Sequence[Instantiation], nvcc: Nvcc, *, quiet: bool = False
+) -> Build:
     """Return the library of `kernels` at an event level, compiled unless the cache holds it.
 
     Raises `InstrumentError` when the sources cannot be patched, nvcc fails, or ptxas reports that it serialised WGMMAs
@@ -90,7 +92,8 @@ def build_library(sources: Fa3Sources, level: int, kernels: Sequence[Instantiati
         (tree / "simfa_kernels.inc").write_text(kernel_list(tuple(kernels)), encoding="utf-8")
         built = Path(scratch, "built")
         built.mkdir()
-        report, cost = _compile(nvcc, level, tree, sources.cutlass, built)
+        expected = _usual_seconds(folder.parent, len(kernels))
+        report, cost = _compile(nvcc, level, tree, sources.cutlass, built, expected, quiet)
         manifest = {
             "tool": "simfa",
             "tool_version": __version__,
@@ -118,6 +121,18 @@ def _cached(folder: Path) -> Build | None:
     except InstrumentError:
         shutil.rmtree(folder, ignore_errors=True)
         return None
+
+
+def _usual_seconds(builds: Path, kernels: int) -> float:
+    """Return how long nvcc takes for so many kernels, going by the builds in the cache; 0 without any."""
+    found = []
+    for library in builds.glob(f"*/{LIBRARY_NAME}"):
+        try:
+            manifest = msgspec.json.decode(_manifest_path(library).read_bytes())
+            found.append(manifest["cost"]["wall_seconds"] / len(manifest["kernels"]))
+        except (OSError, msgspec.MsgspecError, KeyError, TypeError, ZeroDivisionError):
+            continue  # a damaged build says nothing; it is built again when it is asked for
+    return kernels * sum(found) / len(found) if found else 0.0
 
 
 def copy_build(build: Build, target: Path) -> Build:
@@ -162,7 +177,9 @@ def available_memory_bytes() -> int | None:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
-def _compile(nvcc: Nvcc, level: int, tree: Path, cutlass: Path, built: Path) -> tuple[PtxasReport, dict[str, float]]:
+def _compile(
+    nvcc: Nvcc, level: int, tree: Path, cutlass: Path, built: Path, expected_seconds: float, quiet: bool
+) -> tuple[PtxasReport, dict[str, float]]:
     """Run nvcc and return what ptxas said and what it cost; raises `InstrumentError` for anything but a clean build."""
     command = [str(nvcc.path), *FLAGS, f"-DSIMFA_LEVEL={level}", f"-L{nvcc.library_dir}"]
     command += [f"-I{folder}" for folder in (tree, CUDA_DIR, tree / "hopper", cutlass)]
@@ -170,7 +187,7 @@ def _compile(nvcc: Nvcc, level: int, tree: Path, cutlass: Path, built: Path) -> 
     started = time.monotonic()
     used_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        ended = watched_run(command, "nvcc", expected_seconds=expected_seconds, quiet=quiet)
     except OSError as error:
         raise InstrumentError(f"{nvcc.path}: cannot be run: {error.strerror or error}") from error
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

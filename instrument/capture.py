@@ -28,6 +28,7 @@ from simfa.instrument.session import (
 from simfa.instrument.synthetic import check_ctas
 from simfa.kernel import kernel_for
 from simfa.salog import Log, LogMetadata, LogSource, Records, RowHeaders, row_bytes_for, tiles_known
+from simfa.watched_log import WatchedLog
 from simfa.workload import AttentionShape
 
 MINIMUM_REPEATS = 20
@@ -80,6 +81,7 @@ def capture(
     warm_up: int = 5,
     repeats: int = MINIMUM_REPEATS,
     seed: int = 0,
+    quiet: bool = False,
 ) -> tuple[LogSource, CaptureReport]:
     """Return the log of one traced launch and the report of all checks and timings.
 
@@ -126,7 +128,7 @@ def capture(
             "driver": before.get("driver_version", "unknown"),
         },
     )
-    log, report = read_rows(rows.to_host(), plan, metadata)
+    log, report = read_rows(rows.to_host(), plan, metadata, quiet=quiet)
     return log, CaptureReport(
         kernel=instantiation_for(shape).name,
         level=probed.level,
@@ -141,7 +143,7 @@ def capture(
 
 
 def read_rows(
-    buffer: npt.NDArray[np.uint8], plan: RowPlan, metadata: LogMetadata
+    buffer: npt.NDArray[np.uint8], plan: RowPlan, metadata: LogMetadata, *, quiet: bool = False
 ) -> tuple[CapturedLog, dict[str, Any]]:
     """Return the checked log in the rows that came back, with counts of events, idle CTAs and the clock fit.
 
@@ -152,7 +154,8 @@ def read_rows(
     log = CapturedLog(raw)
     if not len(log.rows):
         raise InstrumentError("no logged CTA got any tile; log CTAs that do with --ctas, or use a larger shape")
-    events = check_records(log)
+    with WatchedLog(log, "checking rows", quiet=quiet) as watched:
+        events = check_records(watched)
     fit = fit_row_clocks(log.rows)
     busy = len(np.unique(log.rows["block"]))
     return log, {

@@ -21,6 +21,7 @@ from simfa.instrument.profilers import SUFFIXES, ncu_commands, nsys_commands, re
 from simfa.instrument.session import Call, open_libraries, require_kernel
 from simfa.instrument.sources import find_sources
 from simfa.salog import write_log
+from simfa.watched_log import WatchedLog
 from simfa.workload import AttentionShape
 
 # Launches that nsys sees; its median is as good as ours.
@@ -37,11 +38,12 @@ def run_capture(
     warm_up: int,
     repeats: int,
     seed: int,
+    quiet: bool,
     **flags: Any,
 ) -> None:
     """Capture one log into `output` and its manifest beside it."""
     with tempfile.TemporaryDirectory(prefix="simfa-capture-") as scratch:
-        gpu, plain, probed = _open(shape, scratch, **flags)
+        gpu, plain, probed = _open(shape, scratch, quiet=quiet, **flags)
         log, report = capture(
             gpu,
             plain,
@@ -53,8 +55,10 @@ def run_capture(
             warm_up=warm_up,
             repeats=repeats,
             seed=seed,
+            quiet=quiet,
         )
-        write_log(output, log)
+        with WatchedLog(log, "writing rows", quiet=quiet) as watched:
+            write_log(output, watched)
         built = read_manifest(probed.path)
         write_manifest(
             output,
@@ -109,6 +113,7 @@ def profile_plain(
     warm_up: int,
     backend: str | None,
     seed: int,
+    quiet: bool,
     **_: Any,
 ) -> None:
     """Measure the plain kernel with a profiler, or print the commands that would; anything is built beforehand."""
@@ -119,7 +124,7 @@ def profile_plain(
     if not dry_run:
         require_profiler(profile)
     with tempfile.TemporaryDirectory(prefix="simfa-capture-") as scratch:
-        folder = library or _build(shape, scratch, level, source, cutlass_dir)
+        folder = library or _build(shape, scratch, level, source, cutlass_dir, quiet)
         target = [sys.executable, "-P", "-m", "simfa", "capture", *_shape_flags(shape), "--library", folder]
         target += ["--plain-only", "--warm-up", str(warm_up), "--repeats", str(PROFILED_REPEATS), "--seed", str(seed)]
         target += [] if backend is None else ["--backend", backend]
@@ -131,13 +136,15 @@ def profile_plain(
             for command in commands:
                 click.echo(shlex.join(command))
             return
-        run_commands(commands)
+        run_commands(commands, quiet=quiet)
     click.echo(f"{report}: {profile}, {shape.describe()}; read it with `simfa ingest`", err=True)
 
 
-def _build(shape: AttentionShape, folder: str, level: int, source: str | None, cutlass_dir: str | None) -> str:
+def _build(
+    shape: AttentionShape, folder: str, level: int, source: str | None, cutlass_dir: str | None, quiet: bool
+) -> str:
     """Build both libraries with the kernel of `shape` into `folder`, through the cache, and return it."""
-    build_pair(find_sources(source, cutlass_dir), level, [instantiation_for(shape)], Path(folder), _tell)
+    build_pair(find_sources(source, cutlass_dir), level, [instantiation_for(shape)], Path(folder), quiet=quiet)
     return folder
 
 
@@ -150,11 +157,12 @@ def _open(
     source: str | None,
     cutlass_dir: str | None,
     backend: str | None,
+    quiet: bool,
     **_: Any,
 ) -> tuple[Gpu, Launcher, Launcher]:
     """Return the GPU and both libraries; without `library` they are built for the shape, in the cache."""
     gpu = open_gpu(backend)
-    plain, probed = open_libraries(Path(library or _build(shape, scratch, level, source, cutlass_dir)))
+    plain, probed = open_libraries(Path(library or _build(shape, scratch, level, source, cutlass_dir, quiet)))
     require_kernel(plain, shape)
     return gpu, plain, probed
 
@@ -164,7 +172,3 @@ def _shape_flags(shape: AttentionShape) -> list[str]:
     sizes = ("batch", "seqlen_q", "seqlen_kv", "heads_q", "heads_kv", "head_dim", "dtype")
     flags = [part for name in sizes for part in (f"--{name.replace('_', '-')}", str(getattr(shape, name)))]
     return [*flags, "--causal" if shape.causal else "--full"]
-
-
-def _tell(line: str) -> None:
-    click.echo(line, err=True)

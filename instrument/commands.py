@@ -62,7 +62,16 @@ def instrument() -> None:
 @click.option("--release", help="Which pinned xformers release carries the sources [default: the newest].")
 @click.option("--cutlass", is_flag=True, help="Fetch CUTLASS headers too, for a checkout without its submodule.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-def fetch(*, source: str | None, cutlass_dir: str | None, release: str | None, cutlass: bool, as_json: bool) -> None:
+@click.option("--quiet", is_flag=True, help="No progress line.")
+def fetch(
+    *,
+    source: str | None,
+    cutlass_dir: str | None,
+    release: str | None,
+    cutlass: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Get genuine FA3 sources into the user's cache with pip, by hash; or check that a checkout holds them."""
     from simfa.files import json_bytes
     from simfa.instrument.sources import DEFAULT_RELEASE, fetch_cutlass, fetch_release, find_sources
@@ -70,9 +79,9 @@ def fetch(*, source: str | None, cutlass_dir: str | None, release: str | None, c
     if source is not None and release is not None:
         raise click.UsageError("--source names a checkout and --release a download; give one of them")
     if cutlass:
-        click.echo(f"CUTLASS headers: {fetch_cutlass()}", err=True)
+        click.echo(f"CUTLASS headers: {fetch_cutlass(quiet=quiet)}", err=True)
     if source is None:
-        fetch_release(release or DEFAULT_RELEASE)
+        fetch_release(release or DEFAULT_RELEASE, quiet=quiet)
     found = find_sources(source, cutlass_dir, release or DEFAULT_RELEASE)
     facts = {"origin": found.origin, "hopper": str(found.hopper), "cutlass": str(found.cutlass)}
     _print(facts, as_json, json_bytes)
@@ -117,6 +126,7 @@ def patch(*, source: str | None, cutlass_dir: str | None, level: int, diff: bool
 )
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
 @click.option("-o", "output", type=click.Path(file_okay=False), help="Copy the libraries to plain/ and probed/ here.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def build(
     *,
     source: str | None,
@@ -125,6 +135,7 @@ def build(
     kernels: "list[Instantiation]",
     as_json: bool,
     output: str | None,
+    quiet: bool,
 ) -> None:
     """Compile the plain and the probed kernels, one nvcc job after the other; the cache spares what is there.
 
@@ -135,7 +146,7 @@ def build(
     from simfa.instrument.sources import find_sources
 
     folder = None if output is None else Path(output)
-    builds = build_pair(find_sources(source, cutlass_dir), level, kernels, folder, progress)
+    builds = build_pair(find_sources(source, cutlass_dir), level, kernels, folder, quiet=quiet)
     for name, built in builds.items():
         facts = {"library": str(built.library), "cached": built.cached, **built.manifest}
         if as_json:
@@ -160,7 +171,8 @@ def build(
     help="Loads of spilled registers a turn that the probed main loop may have beyond the plain one's.",
 )
 @click.option("-o", "output", type=click.Path(dir_okay=False), help="Write the report as JSON.")
-def verify(*, folder: str, as_json: bool, allow_reloads: int, output: str | None) -> None:
+@click.option("--quiet", is_flag=True, help="No progress line.")
+def verify(*, folder: str, as_json: bool, allow_reloads: int, output: str | None, quiet: bool) -> None:
     """Read the machine code of the plain and the probed library in FOLDER and say how their schedules differ.
 
     Exit code 1 when a kernel's WGMMAs are serialised, its main loop spills, or its probes are out of order.
@@ -172,8 +184,8 @@ def verify(*, folder: str, as_json: bool, allow_reloads: int, output: str | None
 
     tools = find_disassembler()
     plain_path, probed_path, level = pair_paths(Path(folder))
-    plain = report_plain(plain_path, tools)
-    probed = report_probed(probed_path, level, tools, plain, allow_reloads)
+    plain = report_plain(plain_path, tools, quiet=quiet)
+    probed = report_probed(probed_path, level, tools, plain, allow_reloads, quiet=quiet)
     differences = [compare(before, after) for before, after in zip(plain, probed, strict=True)]
     report = {"nvdisasm": tools.build, "plain": plain, "probed": probed, "differences": differences}
     if output is not None:
@@ -230,6 +242,7 @@ def _print_kernel(plain: "KernelReport", probed: "KernelReport", difference: "Di
 @click.option("--profile", type=click.Choice(["nsys", "ncu"]), help="Measure the plain kernel with Nsight instead.")
 @click.option("--cache-control", type=click.Choice(["none", "all"]), default="none", help="Of ncu: all flushes caches.")
 @click.option("--dry-run", is_flag=True, help="With --profile: print the commands and run nothing.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("-o", "output", type=click.Path(dir_okay=False), help="The .salog, or with --profile the report.")
 def capture(*, shape: AttentionShape, output: str | None, **flags: Any) -> None:
     """Run plain and probed kernels on a Hopper GPU, check their results and write the log of one launch.
@@ -250,11 +263,6 @@ def capture(*, shape: AttentionShape, output: str | None, **flags: Any) -> None:
     else:
         assert output is not None
         run_capture(shape, output, **flags)
-
-
-def progress(line: str) -> None:
-    """Tell on stderr what is being done."""
-    click.echo(line, err=True)
 
 
 def _print(facts: dict[str, str], as_json: bool, json_bytes: Callable[[object], bytes]) -> None:

@@ -4,7 +4,6 @@ The report is per kernel: WGMMA count against the tile's, spills by role and in 
 waits, and how many exponentials run before `wait<0>`. Sources: `docs/probing.md`.
 """
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from simfa.instrument.sass import (
 )
 from simfa.instrument.toolchain import Disassembler
 from simfa.kernel import KernelSpec
+from simfa.watched_process import watched_run
 
 
 class LoopReport(msgspec.Struct, frozen=True):
@@ -121,32 +121,38 @@ def expected_order(kernel: KernelSpec, level: int) -> list[str]:
     ]
 
 
-def report_plain(library: Path, tools: Disassembler) -> list[KernelReport]:
+def report_plain(library: Path, tools: Disassembler, *, quiet: bool = False) -> list[KernelReport]:
     """Return the report of every kernel in a library without probes.
 
     Reloads of spilled registers in its main loops are reported and not judged: they are FA3's and the compiler's own.
     Raises `InstrumentError` when the library cannot be taken apart or holds no FA3 forward kernel.
     """
-    return _report_library(library, 0, tools, lambda _: None)
+    return _report_library(library, 0, tools, lambda _: None, quiet)
 
 
 def report_probed(
-    library: Path, level: int, tools: Disassembler, plain: Sequence[KernelReport], allowed_reloads: int = 0
+    library: Path,
+    level: int,
+    tools: Disassembler,
+    plain: Sequence[KernelReport],
+    allowed_reloads: int = 0,
+    *,
+    quiet: bool = False,
 ) -> list[KernelReport]:
     """Return the report of every kernel in a probed library.
 
     A main loop may reload as often a turn as the plain kernel's does, and `allowed_reloads` times more.
     """
     own = {report.name: max((loop.spill_loads for loop in report.loops), default=0) for report in plain}
-    return _report_library(library, level, tools, lambda kernel: own.get(kernel.name, 0) + allowed_reloads)
+    return _report_library(library, level, tools, lambda kernel: own.get(kernel.name, 0) + allowed_reloads, quiet)
 
 
 def _report_library(
-    library: Path, level: int, tools: Disassembler, allowed: Callable[[Instantiation], int | None]
+    library: Path, level: int, tools: Disassembler, allowed: Callable[[Instantiation], int | None], quiet: bool
 ) -> list[KernelReport]:
     reports = [
         report_function(function, kernel, level, allowed(kernel))
-        for function in disassemble(library, tools)
+        for function in disassemble(library, tools, quiet)
         if (kernel := instantiation_of(function.symbol)) is not None
     ]
     if not reports:
@@ -154,13 +160,13 @@ def _report_library(
     return sorted(reports, key=lambda report: report.name)
 
 
-def disassemble(library: Path, tools: Disassembler) -> list[Function]:
+def disassemble(library: Path, tools: Disassembler, quiet: bool = False) -> list[Function]:
     """Return the listing of every kernel in a library."""
     functions = []
     with tempfile.TemporaryDirectory(prefix="simfa-sass-") as scratch:
-        _run([str(tools.cuobjdump), "-xelf", "all", str(library.resolve())], library, scratch)
+        _run([str(tools.cuobjdump), "-xelf", "all", str(library.resolve())], library, scratch, quiet)
         for cubin in sorted(Path(scratch).glob("*.cubin")):
-            text = _run([str(tools.nvdisasm), "-json", str(cubin)], library, scratch)
+            text = _run([str(tools.nvdisasm), "-json", str(cubin)], library, scratch, quiet)
             functions += parse_listing(text, str(library))
     return functions
 
@@ -263,13 +269,14 @@ def _exp2(report: KernelReport) -> tuple[int, int]:
     return report.loops[-1].exp2_before_wait_0, report.loops[-1].exp2_after_wait_0
 
 
-def _run(command: list[str], library: Path, folder: str) -> str:
+def _run(command: list[str], library: Path, folder: str, quiet: bool) -> str:
     try:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+        ended = watched_run(command, f"taking {library.parent.name} apart", cwd=folder, quiet=quiet)
     except OSError as error:
         raise InstrumentError(f"{command[0]}: cannot be run: {error.strerror or error}") from error
-    except subprocess.CalledProcessError as error:
-        reason = (error.stderr or error.stdout).strip().splitlines()
+    if ended.returncode:
+        reason = (ended.stderr or ended.stdout).strip().splitlines()
         raise InstrumentError(
             f"{library}: {Path(command[0]).name} cannot read it: {reason[-1] if reason else 'no reason given'}"
-        ) from error
+        )
+    return ended.stdout

@@ -1,5 +1,6 @@
 """Commands around `.salog` files: `simfa synth` makes one, `simfa log` looks into one."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from simfa.options import gpu_options, load_gpu, shape_options
 from simfa.workload import AttentionShape
 
 if TYPE_CHECKING:
-    from simfa.salog import LogSource
+    from simfa.instrument.log_compare import Compared
 
 
 def parse_ctas(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
@@ -108,7 +109,8 @@ def log() -> None:
 
 
 def _log_options(function: Any) -> Any:
-    """Add the log's path and `--allow-truncated`."""
+    """Add the log's path, `--allow-truncated` and `--quiet`."""
+    function = click.option("--quiet", is_flag=True, help="No progress line.")(function)
     function = click.option(
         "--allow-truncated", is_flag=True, help="Read a log that is cut short or dropped records all the same."
     )(function)
@@ -118,13 +120,13 @@ def _log_options(function: Any) -> Any:
 @log.command()
 @_log_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-def info(*, path: str, allow_truncated: bool, as_json: bool) -> None:
+def info(*, path: str, allow_truncated: bool, as_json: bool, quiet: bool) -> None:
     """Say what a log holds, after checking every record of it."""
     from simfa.files import json_bytes
     from simfa.instrument.log_info import describe_log
     from simfa.salog import open_log
 
-    facts = describe_log(open_log(path, allow_truncated=allow_truncated))
+    facts = describe_log(open_log(path, allow_truncated=allow_truncated), quiet=quiet)
     if as_json:
         click.echo(json_bytes(facts), nl=False)
         return
@@ -138,21 +140,25 @@ def info(*, path: str, allow_truncated: bool, as_json: bool) -> None:
     "--run", type=click.Path(file_okay=False), help="Compare with the simulator: DIR of `simfa simulate -o DIR`."
 )
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-def stats(*, path: str, allow_truncated: bool, run: str | None, as_json: bool) -> None:
+def stats(*, path: str, allow_truncated: bool, run: str | None, as_json: bool, quiet: bool) -> None:
     """Show how long the roles waited and worked, in SM cycles between the events they stamped.
 
     With --run, beside what a simulated run of the same kernel books for the same waits and work.
     """
     from simfa.files import json_bytes
-    from simfa.instrument.log_stats import LIMITS, span_statistics
+    from simfa.instrument.log_compare import compare_with_run
+    from simfa.instrument.log_stats import LIMITS, representatives, span_statistics
     from simfa.salog import open_log
+    from simfa.watched_log import WatchedLog
 
     opened = open_log(path, allow_truncated=allow_truncated)
-    if run is not None:
-        _print_comparison(opened, path, run, as_json)
-        return
-    spans = span_statistics(opened, path)
     metadata = opened.metadata
+    with WatchedLog(opened, "reading rows", reads=len(representatives(opened)), quiet=quiet) as watched:
+        compared = None if run is None else compare_with_run(watched, Path(run, "stats.json"), path)
+        spans = span_statistics(watched, path) if compared is None else []
+    if compared is not None:
+        _print_comparison(compared, metadata.source, as_json)
+        return
     if as_json:
         click.echo(
             json_bytes(
@@ -175,16 +181,14 @@ def _role(number: int) -> str:
     return f"consumer {number}" if number else "producer"
 
 
-def _print_comparison(opened: "LogSource", path: str, run: str, as_json: bool) -> None:
+def _print_comparison(found: "list[Compared]", source: str, as_json: bool) -> None:
     from simfa.files import json_bytes
-    from simfa.instrument.log_compare import compare_with_run
     from simfa.tables import text_table
 
-    found = compare_with_run(opened, Path(run, "stats.json"), path)
     if as_json:
         click.echo(json_bytes([line._asdict() for line in found]), nl=False)
         return
-    click.echo(f"{opened.metadata.source} log and simulated run, mean SM cycles a tile")
+    click.echo(f"{source} log and simulated run, mean SM cycles a tile")
     rows = [
         (_role(line.role), line.spans, f"{line.log_cycles:.1f}", line.reasons, f"{line.simulated_cycles:.1f}")
         for line in found
@@ -197,10 +201,11 @@ def _print_comparison(opened: "LogSource", path: str, run: str, as_json: bool) -
 @click.option("--block", type=click.IntRange(0), help="Only this CTA.")
 @click.option("--warp", type=click.IntRange(0), help="Only this warp of each CTA.")
 @click.option("--limit", type=click.IntRange(0), default=0, help="Show so many records of each row at most.")
-def dump(*, path: str, allow_truncated: bool, block: int | None, warp: int | None, limit: int) -> None:
+def dump(*, path: str, allow_truncated: bool, block: int | None, warp: int | None, limit: int, quiet: bool) -> None:
     """Print records as tab-separated lines, cycles counted from the row's first clock stamp."""
     from simfa.events import Event
     from simfa.salog import open_log
+    from simfa.watched_log import WatchedLog
 
     opened = open_log(path, allow_truncated=allow_truncated)
     names = {event.value: event.name for event in Event}
@@ -212,11 +217,11 @@ def dump(*, path: str, allow_truncated: bool, block: int | None, warp: int | Non
     if not chosen:
         raise LogError(f"{path}: no row of block {block} and warp {warp}; `simfa log info` lists what was logged")
     click.echo("block\twarp\trole\trecord\tcycle\tevent\tstage\tpayload\taux")
-    for row in chosen:
-        header, records = opened.rows[row], opened.records(row)
-        begin = int(header["clock_begin"])
-        for index, (timestamp, event, stage, payload, aux) in enumerate(records[: limit or None].tolist()):
-            click.echo(
-                f"{header['block']}\t{header['warp']}\t{header['role']}\t{index}\t{timestamp - begin}\t{names[event]}\t"
-                f"{stage}\t{payload}\t{aux}"
-            )
+    # Records that run over the terminal are progress enough.
+    with WatchedLog(opened, "printing rows", reads=len(chosen), quiet=quiet or sys.stdout.isatty()) as watched:
+        for row in chosen:
+            header, records = opened.rows[row], watched.records(row)
+            begin = int(header["clock_begin"])
+            place = f"{header['block']}\t{header['warp']}\t{header['role']}"
+            for index, (timestamp, event, stage, payload, aux) in enumerate(records[: limit or None].tolist()):
+                click.echo(f"{place}\t{index}\t{timestamp - begin}\t{names[event]}\t{stage}\t{payload}\t{aux}")

@@ -70,19 +70,20 @@ def compare_with_run(log: LogSource, stats: Path, name: str = "log") -> list[Com
         )
     if run.partial or not run.counters.tiles:
         raise LogError(f"{stats}: the run was stopped before its end; simulate without --max-cycles")
-    total = {(entry.role, entry.span): entry.count * entry.mean_cycles for entry in span_statistics(log, name)}
-    tiles = {entry.role: entry.count for entry in span_statistics(log, name) if entry.span == "tile"}
+    spans = span_statistics(log, name)
+    total = {(entry.role, entry.span): entry.count * entry.mean_cycles for entry in spans}
+    tiles = {entry.role: entry.count for entry in spans if entry.span == "tile"}
     found = []
     for role in sorted(tiles):
         simulated = run.stall_cycles["producer" if role == PRODUCER else f"consumer{role}"]
-        for spans, reasons in PRODUCER_PAIRS if role == PRODUCER else CONSUMER_PAIRS:
-            logged = [total[role, span] for span in spans if (role, span) in total]
+        for names, reasons in PRODUCER_PAIRS if role == PRODUCER else CONSUMER_PAIRS:
+            logged = [total[role, span] for span in names if (role, span) in total]
             booked = [simulated[reason] for reason in reasons if reason in simulated]
             if logged or booked:
                 found.append(
                     Compared(
                         role,
-                        " + ".join(spans),
+                        " + ".join(names),
                         sum(logged) / tiles[role],
                         " + ".join(reasons),
                         sum(booked) / run.counters.tiles,

@@ -6,6 +6,7 @@ import numpy as np
 from simfa.errors import InstrumentError
 from simfa.instrument.clock import ClockFit, fit_row_clocks
 from simfa.salog import Log, LogMetadata, RowHeaders
+from simfa.watched_log import WatchedLog
 
 TILES = {
     "logged": "coordinates logged",
@@ -81,13 +82,14 @@ class LogFacts(msgspec.Struct, frozen=True, kw_only=True):
         return lines
 
 
-def describe_log(log: Log) -> LogFacts:
+def describe_log(log: Log, *, quiet: bool = True) -> LogFacts:
     """Return the facts of a log after reading and checking every record; raises `LogError` for the first wrong one."""
     rows = log.rows
     backwards = 0
-    for row in range(len(rows)):
-        times = log.records(row)["timestamp"]
-        backwards += bool((times[1:] < times[:-1]).any())
+    with WatchedLog(log, "checking rows", quiet=quiet) as watched:
+        for row in range(len(rows)):
+            times = watched.records(row)["timestamp"]
+            backwards += bool((times[1:] < times[:-1]).any())
     fit = _fit(rows)
     elapsed = rows["globaltimer_end"].astype(np.int64) - rows["globaltimer_begin"].astype(np.int64)
     return LogFacts(

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from simfa.errors import InstrumentError
 from simfa.files import sha256_of
+from simfa.watched_process import watched_run
 
 # pip asks a source distribution's build system for metadata before it keeps the file. This stand-in for setuptools
 # answers from the PKG-INFO that every source distribution carries, so the package's own setup.py never runs and
@@ -47,7 +47,7 @@ class Pin(NamedTuple):
     is_source: bool
 
 
-def download(pin: Pin, folder: Path) -> Path:
+def download(pin: Pin, folder: Path, *, quiet: bool = False) -> Path:
     """Download the file of `pin` into `folder` and return its path.
 
     pip does the work, so mirrors, proxies and certificates are those of its configuration. Raises `InstrumentError`
@@ -65,7 +65,7 @@ def download(pin: Pin, folder: Path) -> Path:
         command += ["--no-build-isolation", "--no-binary" if pin.is_source else "--only-binary", pin.project]
         command += ["--dest", str(kept), "--requirement", str(requirements)]
         environment = {**os.environ, "PYTHONPATH": str(backend.parent)} if pin.is_source else None
-        ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        ended = watched_run(command, f"downloading {pin.project} {pin.version}", env=environment, quiet=quiet)
         if ended.returncode:
             raise InstrumentError(_failure(pin, ended.stdout + ended.stderr))
         (found,) = kept.iterdir()

@@ -1,6 +1,6 @@
 """The two libraries that belong together: the plain kernels and the probed ones, side by side in one folder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from simfa.errors import InstrumentError
@@ -16,17 +16,23 @@ from simfa.instrument.build import (
 from simfa.instrument.instantiation import Instantiation
 from simfa.instrument.sources import Fa3Sources
 from simfa.instrument.toolchain import find_nvcc
+from simfa.progress import tell
 
 PLAIN = "plain"
 PROBED = "probed"
 
 
 def build_pair(
-    sources: Fa3Sources, level: int, kernels: Sequence[Instantiation], folder: Path | None, tell: Callable[[str], None]
+    sources: Fa3Sources,
+    level: int,
+    kernels: Sequence[Instantiation],
+    folder: Path | None,
+    *,
+    quiet: bool = False,
 ) -> dict[str, Build]:
     """Return the plain and the probed build of `kernels`, one nvcc job after the other.
 
-    With `folder` they are copied to `plain/` and `probed/` below it. `tell` gets a line before what takes minutes.
+    With `folder` they are copied to `plain/` and `probed/` below it. Unless `quiet`, stderr says what takes minutes.
     """
     nvcc = find_nvcc()
     free = available_memory_bytes()
@@ -34,8 +40,8 @@ def build_pair(
         tell(f"warning: {free / 1e9:.1f} GB of memory are free and nvcc needs {MEMORY_NEEDED_BYTES / 1e9:.1f}")
     builds = {}
     for name, build_level in ((PLAIN, 0), (PROBED, level)):
-        tell(f"{name}: {', '.join(kernel.name for kernel in kernels)}, nvcc {nvcc.build}")
-        built = build_library(sources, build_level, kernels, nvcc)
+        tell(f"{name}: {', '.join(kernel.name for kernel in kernels)}, nvcc {nvcc.build}", quiet=quiet)
+        built = build_library(sources, build_level, kernels, nvcc, quiet=quiet)
         builds[name] = built if folder is None else copy_build(built, folder / name / LIBRARY_NAME)
     return builds
 

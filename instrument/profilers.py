@@ -1,11 +1,11 @@
 """The exact Nsight command lines that measure the plain kernel; what they run is `simfa capture --plain-only`."""
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from simfa.errors import InstrumentError
+from simfa.watched_process import watched_run
 
 # What the ingester asks of a Hopper report: duration, cycles, clock, DRAM and L2 bytes, hit rate, tensor pipe, launch.
 NCU_METRICS = (
@@ -67,13 +67,13 @@ def require_profiler(program: str) -> None:
         raise InstrumentError(f"{program} is not on PATH; install Nsight ({program}) on this node to measure with it")
 
 
-def run_commands(commands: Sequence[Command]) -> None:
+def run_commands(commands: Sequence[Command], *, quiet: bool = False) -> None:
     """Run a profiler's commands one after the other; raises `InstrumentError` with its last words when one fails."""
     program = commands[0][0]
     require_profiler(program)
     for command in commands:
         try:
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
+            ended = watched_run(command, program, quiet=quiet)
         except OSError as error:
             raise InstrumentError(f"{program}: cannot be run: {error.strerror or error}") from error
         output = ended.stdout + ended.stderr

@@ -50,7 +50,7 @@ class Fa3Sources(NamedTuple):
         return {path.name: _text(path) for path in _headers(self.hopper, recursive=False)}
 
 
-def fetch_release(release: str = DEFAULT_RELEASE) -> Fa3Sources:
+def fetch_release(release: str = DEFAULT_RELEASE, *, quiet: bool = False) -> Fa3Sources:
     """Return the sources of a pinned release, downloaded with pip unless the cache has them already.
 
     Raises `InstrumentError` for an unknown release, no network, a wrong hash, or an archive without FA3.
@@ -61,18 +61,18 @@ def fetch_release(release: str = DEFAULT_RELEASE) -> Fa3Sources:
     folder = _release_folder(pin)
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(dir=make_dir(folder.parent), prefix=".fetch-") as scratch:
-            archive = download(pin, Path(scratch))
+            archive = download(pin, Path(scratch), quiet=quiet)
             unpack_sdist(archive, _FA3_IN_SDIST, Path(scratch, "tree"))
             _move_into_place(Path(scratch, "tree"), folder)
     return _release_sources(pin)
 
 
-def fetch_cutlass() -> Path:
+def fetch_cutlass(*, quiet: bool = False) -> Path:
     """Return the CUTLASS include folder of the pinned `nvidia-cutlass`, downloaded unless the cache has it."""
     folder = _release_folder(CUTLASS_PIN)
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(dir=make_dir(folder.parent), prefix=".fetch-") as scratch:
-            archive = download(CUTLASS_PIN, Path(scratch))
+            archive = download(CUTLASS_PIN, Path(scratch), quiet=quiet)
             unpack_wheel(archive, _CUTLASS_IN_WHEEL, Path(scratch, "tree", "include"))
             _move_into_place(Path(scratch, "tree"), folder)
     return folder / "include"

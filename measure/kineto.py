@@ -161,10 +161,6 @@ def _extent(value: object) -> Extent | None:
     return _sizes(*value) if all(type(size) is int for size in value) else None
 
 
-# Events between two words on how far the reading is.
-_TOLD_EVENTS = 4096
-
-
 def _events(path: Path, notes: Notes) -> Iterator[Any]:
     """Yield the elements of the list of events, whether it is the whole document or under `traceEvents`."""
     head = head_of(path)
@@ -177,8 +173,7 @@ def _events(path: Path, notes: Notes) -> Iterator[Any]:
         try:
             for event in ijson.items(_Utf8(handle, encoding), prefix, buf_size=_BUFFER_BYTES):
                 count += 1
-                if count % _TOLD_EVENTS == 0:
-                    notes.follow(handle, size)
+                notes.follow(count, handle, size)
                 yield event
         except EOFError:
             notes.warn(f"its gzip data ends early, after event {count}; what follows is lost")

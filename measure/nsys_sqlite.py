@@ -75,8 +75,7 @@ def _launches(path: Path, database: sqlite3.Connection, notes: Notes, stated: St
     count = 0
     (rows,) = database.execute(f'SELECT count(*) FROM "{kernels}"').fetchone()
     for done, record in enumerate(database.execute(f'SELECT {selection} FROM "{kernels}" ORDER BY start, rowid')):
-        if notes.progress is not None and done % _TOLD_ROWS == 0:
-            notes.progress(done / rows)
+        notes.told_items(done, rows)
         row = dict(zip(picked, record, strict=True))
         launch = _launch(row, strings, gpus, source, notes, stated)
         if launch is not None:
@@ -84,10 +83,6 @@ def _launches(path: Path, database: sqlite3.Connection, notes: Notes, stated: St
             yield launch
     if not count:
         raise MeasureError(f"{path}: table {kernels} is there and holds no whole kernel record; {_LIKELY}")
-
-
-# Rows between two words on how far the reading is.
-_TOLD_ROWS = 4096
 
 
 def _launch(

@@ -17,8 +17,8 @@ HEAD_BYTES = 4096
 # No text export has longer lines; a raw page with every counter and its instances stays under 2 MiB.
 _LINE_LIMIT = 1 << 24
 _LISTED_DROPS = 10
-# Lines between two words on how far the reading is.
-_TOLD_LINES = 4096
+# Lines, rows or events between two words on how far the reading is.
+_TOLD_ITEMS = 4096
 
 
 class Line(NamedTuple):
@@ -41,9 +41,17 @@ class Notes:
         self._drops: list[str] = []
         self._dropped = 0
 
-    def follow(self, handle: BinaryIO, size: int) -> None:
-        """Tell how far into a file of `size` bytes the reading of `handle`, or of what it unpacks, has come."""
-        if self.progress is not None and size:
+    def told_items(self, done: int, total: int) -> None:
+        """Tell now and then that `done` of `total` items were read."""
+        if self.progress is not None and done % _TOLD_ITEMS == 0:
+            self.progress(done / total)
+
+    def follow(self, items: int, handle: BinaryIO, size: int) -> None:
+        """Tell now and then, by the count of items, how far into a file of `size` bytes `handle` has come.
+
+        Of a handle that unpacks a file, the place in the packed file counts.
+        """
+        if self.progress is not None and size and items % _TOLD_ITEMS == 0:
             self.progress(getattr(handle, "fileobj", handle).tell() / size)
 
     def warn(self, text: str) -> None:
@@ -169,8 +177,8 @@ def lines(path: Path, notes: Notes | None = None) -> Iterator[Line]:
             if not line:
                 return
             number += 1
-            if notes is not None and number % _TOLD_LINES == 0:
-                notes.follow(handle, size)
+            if notes is not None:
+                notes.follow(number, handle, size)
             whole = line.endswith("\n")
             if not whole and len(line) >= _LINE_LIMIT:
                 raise MeasureError(f"{path}:{number}: a line of over {_LINE_LIMIT} characters; this is no text export")

@@ -107,12 +107,38 @@ def causes(stats: RunStats) -> dict[str, list[Cause]]:
     return result
 
 
-def edges_sentence(found: dict[str, list[Cause]]) -> str:
-    """Return how long SMs have nothing to run at the kernel's edges, where that takes a tenth of the cycles or more."""
-    share = sum(cause.share for cause in found.get(TENSOR_PIPE, []) if cause.reason in ("launch", "tail"))
-    if share < 0.1:
-        return ""
-    return f"For {share:.1%} of the cycles its SM has no CTA yet, or no CTA any more: launch and tail of the kernel."
+class IdleReason(NamedTuple):
+    """Why tensor pipes do not compute: `share` is the fraction of the cycles of all SMs of the chip."""
+
+    reason: str
+    share: float
+    why: str
+
+
+def pipe_idle(stats: RunStats) -> list[IdleReason]:
+    """Return why the chip's tensor pipes do not compute, largest share first; the shares sum to what they idle.
+
+    SMs that no CTA ran on are a reason too. Empty for a run without an account of its tensor pipes.
+    """
+    pipe = {cause.reason: cause.share for cause in causes(stats).get(TENSOR_PIPE, [])}
+    busy = pipe.pop("busy", 0.0)
+    if not busy:
+        return []
+    used = stats.tensor_utilization / busy  # of the chip's SMs, those that have a CTA
+    found = [IdleReason(reason, share * used, _why_idle(reason)) for reason, share in pipe.items()]
+    if used < 1 - 1e-9:
+        found.append(IdleReason("no_cta", 1 - used, "the SM gets no CTA: the grid is smaller than the chip"))
+    return sorted(found, key=lambda entry: (-entry.share, entry.reason))
+
+
+def _why_idle(reason: str) -> str:
+    """Return a reason of the tensor pipe in words."""
+    edges = {
+        "drain": "a WGMMA group drains: no new group may start",
+        "launch": "the SM has no CTA yet: launch of the kernel",
+        "tail": "the SM has no CTA any more, while others still work: tail of the kernel",
+    }
+    return edges.get(reason) or f"the warpgroup that uses it next is {REASONS[reason].means}"
 
 
 def chip_wide(found: dict[str, list[Cause]], stats: RunStats) -> list[Cause]:

@@ -4,8 +4,7 @@ import json
 import math
 
 from simfa.errors import ReportError
-from simfa.report.timeline import Timeline
-from simfa.timeline import place_title
+from simfa.timeline import Timeline, place_title
 from simfa.timeline_lanes import laned
 
 MAX_SLICES = 200_000

@@ -13,6 +13,9 @@ from simfa.files import atomic_write, write_manifest
 if TYPE_CHECKING:
     from simfa.report.html import Pipeline
 
+# Of making a report: the chart, the figures, the page.
+_STEPS = 3
+
 
 @click.command()
 @click.argument("run", type=click.Path(exists=True))
@@ -61,18 +64,21 @@ def explain(run: str, compare: str | None, as_json: bool) -> None:
     help="Show this folder of figures (repeatable), as figures, ablate and sensitivity write them.",
 )
 @click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for the report.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def report(
     summary_paths: tuple[str, ...],
     run_paths: tuple[str, ...],
     timeline_path: str | None,
     figures_paths: tuple[str, ...],
     output: str,
+    quiet: bool,
 ) -> None:
     """Write report.html, one self-contained file, and gantt.png if a timeline is given.
 
     A timeline's own run, the stats.json beside it, is explained too.
     """
     from simfa.figure_files import index_path
+    from simfa.progress import Meter
     from simfa.report.embedded import read_sections
     from simfa.report.html import render
     from simfa.report.inputs import read_run, read_summaries
@@ -80,13 +86,17 @@ def report(
     comparison = read_summaries(summary_paths)
     stats_paths = [_stats_file(path) for path in run_paths]
     pipeline = None
-    if timeline_path is not None:
-        beside = _timeline_file(timeline_path).with_name("stats.json")
-        if beside.is_file() and beside.resolve() not in [path.resolve() for path in stats_paths]:
-            stats_paths.append(beside)
-        pipeline = _pipeline(_timeline_file(timeline_path), beside)
-    runs = [read_run(path) for path in stats_paths]
-    page = render(comparison, runs, pipeline, read_sections(figures_paths))
+    with Meter("report", _STEPS, quiet=quiet) as meter:
+        if timeline_path is not None:
+            beside = _timeline_file(timeline_path).with_name("stats.json")
+            if beside.is_file() and beside.resolve() not in [path.resolve() for path in stats_paths]:
+                stats_paths.append(beside)
+            pipeline = _pipeline(_timeline_file(timeline_path), beside)
+        meter.update(1)
+        runs = [read_run(path) for path in stats_paths]
+        sections = read_sections(figures_paths)
+        meter.update(2)
+        page = render(comparison, runs, pipeline, sections)
     folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +123,7 @@ def _pipeline(file: Path, stats: Path) -> Pipeline:
     from simfa.report.gantt_view import gantt_view
     from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
-    from simfa.report.timeline import read_timeline
+    from simfa.timeline import read_timeline
 
     slices = read_timeline(file)
     png = gantt_chart(slices, next(iter(slices.places()), ""))

@@ -15,17 +15,20 @@ from simfa.figure_files import FigureFile, FigureIndex, FigureTable, Section, in
 
 # All figures together leave room for the rest in a page of 3 MB; base64 makes 4 bytes of 3.
 MAX_FIGURE_BYTES = 1_500_000
+# Panels side by side are that much wider than high, or more.
+_BROAD = 1.8
 _PASSIVE = {"svg", "g", "defs", "path", "use", "clipPath", "rect", "text", "tspan", "style", "metadata", "title"}
 _SVG = "{http://www.w3.org/2000/svg}"
 _METADATA = re.compile(r"\{http://(www\.w3\.org/1999/02/22-rdf-syntax-ns#|creativecommons\.org/ns#|purl\.org/dc/)")
 
 
 class Figure(NamedTuple):
-    """One figure as the page shows it."""
+    """One figure as the page shows it; a broad one takes the whole width."""
 
     title: str
     caption: str
     svg_base64: str
+    broad: bool
 
 
 class FigureSection(NamedTuple):
@@ -82,9 +85,15 @@ def read_folder(folder: str | Path) -> tuple[FigureIndex, list[Figure]]:
         if any(len(row) != len(table.headers) for row in table.rows):
             raise ReportError(f"{path}: table {table.title!r}: expected {len(table.headers)} cells in every row")
     return index, [
-        Figure(entry.title, entry.caption, base64.b64encode(content).decode("ascii"))
+        Figure(entry.title, entry.caption, base64.b64encode(content).decode("ascii"), _is_broad(content))
         for entry, content in zip(index.figures, contents, strict=True)
     ]
+
+
+def _is_broad(svg: bytes) -> bool:
+    """Return whether a drawing is much wider than high, by its view box."""
+    box = ElementTree.fromstring(svg).get("viewBox", "").split()
+    return len(box) == 4 and float(box[2]) > _BROAD * float(box[3])
 
 
 def read_figures(folder: str | Path) -> list[Figure]:

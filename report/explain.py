@@ -1,8 +1,11 @@
 """`simfa explain` in words: shares of every reason by role, the largest causes, and the difference of two runs."""
 
-from simfa.report.attribution import causes, findings
+from simfa.report.attribution import causes, findings, pipe_idle
 from simfa.report.inputs import Run
 from simfa.tables import text_table
+
+# Below this the reasons of an idle tensor pipe are told together.
+SMALLEST_SHARE = 0.005
 
 
 def headline(run: Run) -> str:
@@ -22,8 +25,24 @@ def explain_text(run: Run) -> str:
     reasons = sorted({reason for found in shares.values() for reason in found}, key=lambda r: -_largest(shares, r))
     rows = [(reason, *(_cell(shares[role].get(reason)) for role in shares)) for reason in reasons]
     lines = [headline(run), "", text_table(("reason", *shares), rows, right=range(1, len(shares) + 1)), ""]
-    lines += [f"{n}. {finding.sentence()} [{finding.counter()}]" for n, finding in enumerate(findings(run.stats), 1)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_idle_lines(run) or _finding_lines(run))])
+
+
+def _idle_lines(run: Run) -> list[str]:
+    """Return why the chip's tensor pipes idle, all of it; none where the run does not account for them."""
+    idle = pipe_idle(run.stats)
+    if not idle:
+        return []
+    total = sum(entry.share for entry in idle)
+    lines = [f"The tensor pipes of the chip compute {1 - total:.1%} of the time. They idle {total:.1%}:"]
+    lines += [f"{entry.share:6.1%}  {entry.why}" for entry in idle if entry.share >= SMALLEST_SHARE]
+    rest = [entry.share for entry in idle if entry.share < SMALLEST_SHARE]
+    return [*lines, *([f"{sum(rest):6.1%}  {len(rest)} smaller reasons"] if rest else [])]
+
+
+def _finding_lines(run: Run) -> list[str]:
+    """Return the largest causes as sentences, each with the counter behind it."""
+    return [f"{n}. {finding.sentence()} [{finding.counter()}]" for n, finding in enumerate(findings(run.stats), 1)]
 
 
 def compare_text(run: Run, other: Run) -> str:

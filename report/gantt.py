@@ -11,7 +11,7 @@ import numpy as np
 from simfa.errors import ReportError
 from simfa.report.attribution import REASONS
 from simfa.report.palette import is_dark, reason_colour, slice_colour
-from simfa.report.timeline import Timeline, iterations_window
+from simfa.timeline import Timeline
 from simfa.workload import AttentionShape
 
 # Reasons drawn as blank space: nothing to see there.
@@ -21,7 +21,7 @@ _MAX_SLICES = 20_000
 _THINNEST = 1 / 1200
 # The tensor pipe is coloured by the warpgroup it works for, so that the turns show: S and O of each.
 _WARPGROUP_COLOURS = {1: ("#228833", "#8fd19e"), 2: ("#4477aa", "#a9c6e6"), 3: ("#aa3377", "#dfa8c6")}
-_STAGE_COLOURS = {"loading": "#ffcf9e", "full": "#c9ced6"}
+_STAGE_STATES = ("loading", "full")
 # Reasons that alternate with every WGMMA of a group are one bar, whoever stamped them.
 _WGMMA = {"wgmma_issue", "tensor_busy"}
 _TITLES = {"tensor": "tensor core", "tma": "TMA loads", "tma_issue": "TMA engine"}
@@ -66,9 +66,13 @@ def gantt_chart(timeline: Timeline, place: str, window: tuple[int, int] | None =
     top, middles, names = 0.0, [], []
     for number, height in zip(rows, heights, strict=True):
         unit = shown.track_name[number].rpartition("/")[2]
+        issued = _issued(shown, place) if unit == "producer" else []
         for span in _spans(shown, number, unit, begin, end):
             legend.setdefault(span.legend, span.colour)
-            _draw(axes, span, top, height, (begin, end))
+            _draw(axes, span, top, height, (begin, end), 0.25 if issued else 0.5)
+        for span in issued:
+            legend.setdefault(span.legend, span.colour)
+            _draw(axes, span, top + height / 2, height / 2, (begin, end))
         middles.append(top + height / 2)
         names.append(_TITLES.get(unit, unit.replace("consumer", "consumer ")))
         top += height + 0.16
@@ -100,19 +104,32 @@ def _shape(timeline: Timeline) -> str:
 
 
 def main_loop_window(timeline: Timeline, place: str, iterations: int = 6) -> tuple[int, int]:
-    """Return the turns of the main loop that a chart of a place shows: of its first consumer, logged or simulated."""
-    turns = _turns(timeline.of_track(f"{place}/tensor"))
-    if len(turns) > iterations + 1:
-        return turns[1], turns[1 + iterations]
-    names = [name for name in timeline.track_name if name.startswith(f"{place}/") and "consumer1" in name]
-    return iterations_window(timeline, names[0] if names else "", "softmax", 2, iterations)
+    """Return the cycles of so many turns of a place's main loop, or of what there is of them; else all cycles.
+
+    Turns are those of the first consumer, logged or simulated. Raises `ReportError` for a timeline without slices.
+    """
+    if not len(timeline):
+        raise ReportError("the timeline holds no slice; record some SMs with --timeline")
+    turns = _pipe_turns(timeline.of_track(f"{place}/tensor")) or _softmax_turns(timeline, place)
+    if len(turns) < 2:
+        return int(timeline.start_cycle.min()), int(timeline.end_cycle.max())
+    first = min(1, len(turns) - 2)
+    return turns[first], turns[min(first + iterations, len(turns) - 1)]
 
 
-def _turns(pipe: Timeline) -> list[int]:
+def _pipe_turns(pipe: Timeline) -> list[int]:
     """Return the cycles at which the tensor pipe begins S for the first consumer after an O for it."""
     labels = pipe.labels()
     mine = [n for n in range(len(pipe)) if pipe.arg[n] == 1 and labels[n] in ("S", "O")]
     return [int(pipe.start_cycle[n]) for m, n in pairwise(mine) if labels[m] + labels[n] == "OS"]
+
+
+def _softmax_turns(timeline: Timeline, place: str) -> list[int]:
+    """Return the cycles at which the first consumer begins softmax, but for the first: a log has no tensor pipe."""
+    name = next((name for name in timeline.track_name if name.startswith(f"{place}/") and "consumer1" in name), "")
+    consumer = timeline.of_track(name)
+    begins = zip(consumer.start_cycle.tolist(), consumer.labels(), strict=True)
+    return [start for start, label in begins if label == "softmax"][1:]
 
 
 def _rows(shown: Timeline, place: str) -> list[int]:
@@ -146,13 +163,20 @@ def _spans(shown: Timeline, number: int, unit: str, begin: int, end: int) -> lis
     return spans
 
 
+def _issued(shown: Timeline, place: str) -> list[_Span]:
+    """Return the copies that the TMA engine sends for the producer, which itself is done with them at once."""
+    sent = shown.of_track(f"{place}/tma_issue")
+    loads = zip(sent.start_cycle.tolist(), sent.end_cycle.tolist(), sent.labels(), strict=True)
+    return [_Span(a, b, slice_colour(name), name, f"TMA sends {name}") for a, b, name in loads if name != "store"]
+
+
 def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
     """Return the bar of one slice."""
     if unit.endswith("tensor") and arg in _WARPGROUP_COLOURS:
         colour = _WARPGROUP_COLOURS[arg][label != "S"]
         return _Span(start, end, colour, f"{label} {arg}", f"{'QK' if label == 'S' else 'PV'} of consumer {arg}")
-    if label in _STAGE_COLOURS:
-        return _Span(start, end, _STAGE_COLOURS[label], "", f"stage {label}")
+    if label in _STAGE_STATES:
+        return _Span(start, end, slice_colour(label), "", f"stage {label}")
     if label in _WGMMA:
         return _Span(start, end, reason_colour("tensor_busy"), "WGMMA", "WGMMA issue and queue")
     if label in REASONS:
@@ -160,12 +184,12 @@ def _span(unit: str, label: str, start: int, end: int, arg: int) -> _Span:
     return _Span(start, end, slice_colour(label), label, label)
 
 
-def _draw(axes: Any, span: _Span, top: float, height: float, window: tuple[int, int]) -> None:
-    """Draw one bar, with its text where that fits."""
+def _draw(axes: Any, span: _Span, top: float, height: float, window: tuple[int, int], text_at: float = 0.5) -> None:
+    """Draw one bar, with its text where that fits, so far down the bar."""
     length = span.end - span.start
     axes.broken_barh([(span.start, length)], (top, height), facecolors=span.colour, edgecolor="white", linewidth=0.3)
     begin, end = max(span.start, window[0]), min(span.end, window[1])
-    if end - begin > (window[1] - window[0]) * 0.0075 * (len(span.text) + 1):
+    if end - begin > (window[1] - window[0]) * (0.0068 * len(span.text) + 0.002):
         colour = "white" if is_dark(span.colour) else "black"
-        axes.text((begin + end) / 2, top + height / 2, span.text, ha="center", va="center", fontsize=7, color=colour,
-                  clip_on=True)  # fmt: skip
+        place = (begin + end) / 2, top + text_at * height
+        axes.text(*place, span.text, ha="center", va="center", fontsize=7, color=colour, clip_on=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from simfa.report.attribution import REASONS
 from simfa.report.gantt import main_loop_window
 from simfa.report.palette import reason_colour
-from simfa.report.timeline import Timeline
+from simfa.timeline import Timeline
 
 # A slice takes about 12 characters of the page.
 MAX_SLICES = 60_000

@@ -11,10 +11,18 @@ import msgspec
 from simfa import __version__
 from simfa.errors import HardwareError, ReportError
 from simfa.hardware import Preset, load_preset, value_at
-from simfa.report.attribution import GROUPS, REASONS, TENSOR_PIPE, causes, chip_wide, edges_sentence, findings
+from simfa.report.attribution import (
+    GROUPS,
+    REASONS,
+    TENSOR_PIPE,
+    causes,
+    chip_wide,
+    findings,
+    pipe_idle,
+)
 from simfa.report.embedded import FigureSection
 from simfa.report.figures import latency_chart, stall_stack, trend_chart
-from simfa.report.inputs import Run
+from simfa.report.inputs import Run, RunStats
 from simfa.report.palette import GROUP_COLOURS, reason_colour
 from simfa.report.traffic_view import memory_path, traffic_rows
 from simfa.summary import CaseResult, Summary, traffic_gaps
@@ -22,6 +30,8 @@ from simfa.units import unit_of
 from simfa.workload import paper_shapes
 
 FLAGGED = ("calibrated", "assumed")
+# Of the reasons why the tensor pipe idles, those that are told one by one.
+IDLE_ROWS = 6
 _SCRIPTS = ("page.js", "gantt_data.js", "gantt.js", "gantt_draw.js", "gantt_start.js")
 
 
@@ -39,7 +49,7 @@ def render(
     pipeline: Pipeline | None = None,
     sections: Sequence[FigureSection] = (),
 ) -> str:
-    """Return the report; the summary speaks of the longest run.
+    """Return the report; the summary speaks of the longest run that was not stopped early.
 
     Raises `ReportError` when Jinja2 is missing.
     """
@@ -64,18 +74,18 @@ def context(
     summary: Summary, runs: Sequence[Run], pipeline: Pipeline | None, sections: Sequence[FigureSection]
 ) -> dict[str, Any]:
     """Return everything the template shows, as plain values."""
-    runs = sorted(runs, key=lambda run: -run.stats.cycles)
+    runs = sorted(runs, key=lambda run: (run.stats.partial, -run.stats.cycles))
     traffic = {
         entry.name: {"rows": traffic_rows(entry.traffic), "gaps": traffic_gaps(entry.traffic)} for entry in summary.sets
     }
     has_traffic = bool(runs) or any(found["rows"] or found["gaps"] for found in traffic.values())
     parts = [
         ("summary", "Summary", True),
-        ("cycles", "Where the cycles went", bool(runs)),
+        ("cycles", "Cycles", bool(runs)),
         ("pipeline", "Pipeline", pipeline is not None),
         ("accuracy", "Accuracy", True),
         ("traffic", "Traffic", has_traffic),
-        *((section.anchor, section.title, True) for section in sections),
+        *((section.anchor, section.anchor.capitalize(), True) for section in sections),
         ("hardware", "Hardware", True),
         ("manifest", "Manifest", True),
     ]
@@ -113,7 +123,6 @@ def _run_view(run: Run) -> dict[str, Any]:
     """Return a run as the page shows it: stall stacks, the largest causes in words, all shares, bytes by level."""
     found = causes(run.stats)
     everyone = chip_wide(found, run.stats)
-    edges = edges_sentence(found)
     pipe = [(TENSOR_PIPE.replace("_", " "), found.pop(TENSOR_PIPE), True)] if TENSOR_PIPE in found else []
     stacks = [*pipe, ("all warpgroups", everyone, False), *((role, own, False) for role, own in found.items())]
     shares = {role: {cause.reason: cause.share for cause in own} for role, own, _ in stacks}
@@ -125,7 +134,8 @@ def _run_view(run: Run) -> dict[str, Any]:
         "stats": run.stats,
         "shape": run.stats.shape.describe() if run.stats.shape else "no attention shape",
         "stacks": [(role, stall_stack(own), major) for role, own, major in stacks],
-        "sentences": [*([edges] if edges else []), *(finding.sentence() for finding in findings(run.stats))],
+        "sentences": [finding.sentence() for finding in findings(run.stats)],
+        "pipe": _pipe_view(run.stats),
         "memory": memory_path(run.stats),
         "table": {
             "roles": list(shares),
@@ -140,6 +150,47 @@ def _run_view(run: Run) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _pipe_view(stats: RunStats) -> dict[str, Any] | None:
+    """Return how long the tensor pipes compute and why they idle, as texts whose figures add up; None if unknown."""
+    idle = pipe_idle(stats)
+    if not idle:
+        return None
+    named, others = idle[:IDLE_ROWS], idle[IDLE_ROWS:]
+    values = [*(entry.share for entry in named), sum(entry.share for entry in others)]
+    # First busy and idle, each rounded well, then the idle part among its reasons.
+    both = [1 - sum(values), sum(values)]
+    busy, idle_shares = whole_parts(both, 1000)
+    _, idle_parts = whole_parts(both, round(100 * stats.latency_us))
+    shares, parts = whole_parts(values, idle_shares), whole_parts(values, idle_parts)
+    rows = [(reason_colour(e.reason), e.why, e.reason if e.reason in REASONS else "") for e in named]
+    if others:
+        rows.append(
+            ("", f"{len(others)} other reason{'s' if len(others) > 1 else ''}, {others[0].share:.1%} at most each", "")
+        )
+    return {
+        "busy": f"{busy / 10:.1f}%",
+        "idle": f"{idle_shares / 10:.1f}%",
+        "idle_us": f"{idle_parts / 100:,.2f}",
+        "bar": "tensor pipe" if all(entry.reason in REASONS for entry in idle) else "where a CTA ran",
+        "all_us": f"{stats.latency_us:,.2f}",
+        "rows": [
+            {"share": f"{share / 10:.1f}%", "us": f"{part / 100:,.2f}", "colour": colour, "why": why, "reason": reason}
+            for share, part, (colour, why, reason) in zip(shares, parts, rows, strict=False)
+        ],
+    }
+
+
+def whole_parts(shares: Sequence[float], total: int) -> list[int]:
+    """Return whole numbers in the ratio of shares that sum to `total`, by largest remainder: figures that add up."""
+    whole = sum(shares)
+    exact = [total * share / whole for share in shares]
+    parts = [int(value) for value in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda n: (parts[n] - exact[n], n))
+    for n in by_remainder[: total - sum(parts)]:
+        parts[n] += 1
+    return parts
 
 
 def preset_names_in(summary: Summary, runs: Sequence[Run]) -> list[str]:

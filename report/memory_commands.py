@@ -28,10 +28,11 @@ def parse_mshr(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
     help="The same with --set l2.mshr_entries=ENTRIES (repeatable).",
 )
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def memory_figures(
-    latency: Path, latency_off: Path | None, bandwidth: Path, mshr: dict[int, Path], output: Path
+    latency: Path, latency_off: Path | None, bandwidth: Path, mshr: dict[int, Path], output: Path, quiet: bool
 ) -> None:
     """Draw Figures 3 to 5 of arXiv:2605.00555 from tables that `simfa microbench -o` wrote."""
     from simfa.report.memory_curves import write_memory_figures
 
-    click.echo(f"{write_memory_figures(output, latency, latency_off, bandwidth, mshr)}", err=True)
+    click.echo(f"{write_memory_figures(output, latency, latency_off, bandwidth, mshr, quiet=quiet)}", err=True)

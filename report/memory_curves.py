@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from simfa import __version__
 from simfa.errors import ReportError
 from simfa.figure_files import FigureFile, FigureIndex, index_path
 from simfa.files import atomic_write, sha256_of, write_json
+from simfa.progress import watched
 
 NOTE = "Published measurements of an H800 PCIe, and the same programs on the simulated part (simfa microbench)."
 _MEASURED, _SIMULATED, _OFF = "#222222", "#4477aa", "#ee6677"
@@ -55,7 +57,13 @@ def read_table(path: str | Path, axis: Sequence[str]) -> list[CurvePoint]:
 
 
 def write_memory_figures(
-    folder: Path, latency: Path, latency_off: Path | None, bandwidth: Path, mshr: Mapping[int, Path]
+    folder: Path,
+    latency: Path,
+    latency_off: Path | None,
+    bandwidth: Path,
+    mshr: Mapping[int, Path],
+    *,
+    quiet: bool = True,
 ) -> Path:
     """Write the figures as SVG and `figures.json` last; return the index.
 
@@ -70,10 +78,11 @@ def write_memory_figures(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ReportError(f"{folder}: cannot be made: {error.strerror}") from error
-    entries = [_draw_latency(folder, chase, off)]
+    drawings = [partial(_draw_latency, folder, chase, off)]
     if sweep:
-        entries.append(_draw_mshr(folder, sweep))
-    entries.append(_draw_bandwidth(folder, boxes))
+        drawings.append(partial(_draw_mshr, folder, sweep))
+    drawings.append(partial(_draw_bandwidth, folder, boxes))
+    entries = [draw() for draw in watched(drawings, "drawing", quiet=quiet)]
     index = index_path(folder)
     write_json(index, FigureIndex(tool_version=__version__, figures=entries, section="memory", text=NOTE))
     return index

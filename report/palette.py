@@ -29,13 +29,17 @@ REASON_SHADES: dict[str, str] = {
     "launch": "#d8d8d8",
     "tail": "#e8e8e8",
 }
-# Slices of the tensor pipe and of the TMA engine, by the label they carry.
+# Slices of the tensor pipe, the TMA engine, stages and barriers, by the label they carry.
 LABEL_COLOURS: dict[str, str] = {
     "S": "#228833",
     "O": "#77cc88",
     "K": "#ee6677",
     "V": "#f4a6ae",
     "Q": "#882255",
+    "loading": "#ffcf9e",
+    "full": "#c9ced6",
+    "waiting": "#66ccee",
+    "arrived": "#cdeaf6",
 }
 OTHER_COLOUR = "#777777"
 

@@ -84,9 +84,8 @@ def tma_latency(
         if method in (kind, "both")
         for point in thin([point for point in points if point.method == kind], every)
     ]
-    meter = Meter("tma-latency", len(chosen), quiet=quiet)
-    compared = latency_curve(preset.spec, chosen, meter.update, steps=steps, warm_passes=warm_passes)
-    meter.close()
+    with Meter("tma-latency", len(chosen), unit="points", quiet=quiet) as meter:
+        compared = latency_curve(preset.spec, chosen, meter.update, steps=steps, warm_passes=warm_passes)
     _show("tma-latency", preset, compared, output, as_json)
 
 
@@ -116,14 +115,13 @@ def tma_bandwidth(
     if curve == "h800-pcie":
         points = [point for point in read_curve(name, TmaBandwidthPoint) if point.box_bytes >= min_box_bytes]
         boxes = thin(points, every)
-        meter = Meter("tma-bandwidth", len(boxes), quiet=quiet)
-        compared = tma_bandwidth_curve(preset.spec, boxes, meter.update)
+        with Meter("tma-bandwidth", len(boxes), unit="points", quiet=quiet) as meter:
+            compared = tma_bandwidth_curve(preset.spec, boxes, meter.update)
     else:
         rings = [point for point in read_curve(name, ProducerPoint) if point.box_kib * 1024 >= min_box_bytes]
         producers = thin(rings, every)
-        meter = Meter("tma-bandwidth", len(producers), quiet=quiet)
-        compared = producer_curve(preset.spec, producers, meter.update)
-    meter.close()
+        with Meter("tma-bandwidth", len(producers), unit="points", quiet=quiet) as meter:
+            compared = producer_curve(preset.spec, producers, meter.update)
     _show(f"tma-bandwidth, {curve}", preset, compared, output, as_json)
 
 
@@ -142,9 +140,8 @@ def l2(gpu_flags: dict[str, Any], every: int, output: str | None, as_json: bool,
     preset = _preset(_L2_PRESETS[curve], _L2_CLOCK_MHZ[curve], **gpu_flags)
     points = [point for point in read_curve("l2_bandwidth.csv", L2BandwidthPoint) if point.gpu == _L2_GPUS[curve]]
     chosen = thin(points, every)
-    meter = Meter("l2", len(chosen), quiet=quiet)
-    compared = l2_curve(preset.spec, chosen, meter.update)
-    meter.close()
+    with Meter("l2", len(chosen), unit="points", quiet=quiet) as meter:
+        compared = l2_curve(preset.spec, chosen, meter.update)
     _show(f"l2, {curve}", preset, compared, output, as_json)
 
 

@@ -1,5 +1,7 @@
 """`simfa microbench`: small programs on parts of the engine."""
 
+from functools import partial
+
 import click
 
 from simfa.options import gpu_options, load_gpu
@@ -31,6 +33,7 @@ for _curve in (tma_latency, tma_bandwidth, l2):
 )
 @click.option("--transfers", type=click.IntRange(min=1), default=200_000, show_default=True, help="Bursts of 32 bytes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 def hbm3(
     gpu: str,
     overlays: tuple[str, ...],
@@ -44,11 +47,13 @@ def hbm3(
     data_rate_mbps: float,
     transfers: int,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Drive one DRAM channel as fast as its queues accept."""
     import msgspec
 
     from simfa.files import json_bytes
+    from simfa.progress import waited_for
     from simfa.simulate.hbm3_bench import run_bench
     from simfa.tables import text_table
 
@@ -60,7 +65,8 @@ def hbm3(
     }
     changes = [f"memory.dram.{name}={value}" for name, value in given.items() if value is not None]
     dram = load_gpu(gpu, overlays, [*overrides, *changes], sm_clock_mhz).spec.memory.dram
-    result = run_bench(dram, pattern=pattern, data_rate_bits_per_s=data_rate_mbps * 1e6, transfers=transfers)
+    drive = partial(run_bench, dram, pattern=pattern, data_rate_bits_per_s=data_rate_mbps * 1e6, transfers=transfers)
+    result = waited_for(drive, "hbm3", quiet=quiet)
     if as_json:
         values = {**msgspec.to_builtins(result), "dram": msgspec.to_builtins(dram), "data_rate_mbps": data_rate_mbps}
         click.echo(json_bytes(values).decode(), nl=False)

@@ -1,6 +1,6 @@
 """A timeline as a Perfetto trace (`.pftrace`) for ui.perfetto.dev; the core encodes it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from simfa.timeline_lanes import laned
 CHUNK_SLICES = 1 << 20
 
 
-def perfetto_trace(timeline: Timeline) -> Iterator[bytes]:
+def perfetto_trace(timeline: Timeline, progress: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:
     """Yield the parts of a trace file: one group of rows a place, counters first, times in ns with cycles as arguments.
 
     Slices that overlap on a track are spread over rows. A counter without a value at a sample is left as it was.
+    `progress` is told how many slices have been encoded.
     """
     rows = laned(timeline)
     to_ns = 1e9 / timeline.sm_clock_hz
@@ -47,6 +48,7 @@ def perfetto_trace(timeline: Timeline) -> Iterator[bytes]:
         )
     track = (rows.track + first_slice).astype(np.int32)
     for begin in range(0, len(rows), CHUNK_SLICES):
+        progress(begin)
         part = slice(begin, begin + CHUNK_SLICES)
         yield _core.perfetto_slices(
             track=np.ascontiguousarray(track[part]),

@@ -14,7 +14,11 @@ class Gantt {
     this.buildTools(root);
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
-    for (const change of ["themechange", "beforeprint", "afterprint"]) addEventListener(change, () => this.resize());
+    addEventListener("themechange", () => this.resize());
+    // Paper has a width of its own: the chart is drawn for it and scaled, so that its letters keep their shape.
+    for (const [change, width] of [["beforeprint", PAPER_WIDTH], ["afterprint", 0]]) {
+      addEventListener(change, () => { this.paper = width; this.resize(); });
+    }
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
     this.resize();
     this.describe();
@@ -29,7 +33,7 @@ class Gantt {
     more.hidden = this.data.tracks.every((track) => track.main) && !this.data.counters.length;
     box.addEventListener("change", () => { this.all = box.checked; this.resize(); });
     const acts = {
-      in: () => this.zoom(0.5), out: () => this.zoom(2),
+      in: () => this.zoom(0.5), out: () => this.zoom(2), gap: () => this.gap(1),
       loop: () => this.show(...this.data.window), all: () => this.show(this.data.begin, this.data.end),
     };
     for (const button of root.querySelectorAll("button")) button.addEventListener("click", acts[button.dataset.do]);
@@ -59,7 +63,7 @@ class Gantt {
 
   // Heights and widths of everything, in CSS pixels.
   resize() {
-    const width = this.canvas.parentElement.clientWidth - 24;
+    const width = this.paper || this.canvas.parentElement.clientWidth - 24;
     this.left = width < 560 ? 74 : 104;
     this.right = width < 560 ? 8 : 112;
     this.plot = Math.max(60, width - this.left - this.right);
@@ -78,10 +82,10 @@ class Gantt {
     this.bottom = y;
     this.width = width;
     this.height = y + 26;
-    const scale = devicePixelRatio || 1;
+    const scale = this.paper ? 2 : devicePixelRatio || 1;
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(this.height * scale);
-    this.canvas.style.height = `${this.height}px`;
+    this.canvas.style.height = this.paper ? "auto" : `${this.height}px`;
     this.context.setTransform(scale, 0, 0, scale, 0, 0);
     const probe = getComputedStyle(this.canvas);
     const colour = (name) => {
@@ -177,7 +181,7 @@ class Gantt {
       return part;
     });
     this.output.replaceChildren(...children);
-    if (!lines.length) this.output.textContent = "Click a slice, or step through slices with , and . to read its reason here.";
+    if (!lines.length) this.output.textContent = "Click a slice, step through slices with , and . or press N for the next gap of the tensor pipe, to read its reason here.";
   }
 
   showTip(event) {
@@ -257,6 +261,7 @@ class Gantt {
       "-": () => this.zoom(1 / 0.6), s: () => this.zoom(1 / 0.6),
       0: () => this.show(this.data.begin, this.data.end), Home: () => this.show(...this.data.window),
       ",": () => this.step(-1), ".": () => this.step(1), ArrowUp: () => this.change(-1), ArrowDown: () => this.change(1),
+      n: () => this.gap(1), p: () => this.gap(-1),
       Enter: () => this.enter(), Escape: () => { this.selected = null; this.describe(); this.draw(); },
     };
     const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -289,10 +294,35 @@ class Gantt {
     if (track.count) this.select(track, i >= 0 ? i : Math.min(track.count - 1, this.data.from(track, at)));
   }
 
+  // The next or previous stretch in which the tensor pipe has nothing to do, longer than what ends a WGMMA group.
+  gap(by) {
+    const track = this.tracks().find((one) => one.unit === "tensor");
+    if (!track) return;
+    const from = this.selected ? this.extent(this.selected)[by > 0 ? 1 : 0] : this.view[0];
+    const found = this.data.nextGap(track, from, by, LONG_GAP);
+    if (found) this.selectGap(track, ...found);
+  }
+
+  selectGap(track, begin, end) {
+    this.selected = { track, i: -1, cycle: (begin + end) / 2 };
+    const width = Math.max(this.view[1] - this.view[0], 1.5 * (end - begin)), middle = (begin + end) / 2;
+    if (begin < this.view[0] || end > this.view[1]) this.view = [middle - width / 2, middle + width / 2];
+    this.show(...this.view);
+    this.describe();
+  }
+
+  // The cycles of what is selected: a slice, or a gap.
+  extent({ track, i, cycle }) {
+    return i >= 0 ? [track.start[i], track.end[i]] : this.data.gap(track, cycle);
+  }
+
   enter() {
-    const { track, i } = this.selected ?? {};
-    if (track && i >= 0) this.show(track.start[i] - 0.25 * track.length[i], track.end[i] + 0.25 * track.length[i]);
+    if (!this.selected) return;
+    const [begin, end] = this.extent(this.selected), room = 0.25 * (end - begin);
+    this.show(begin - room, end + room);
   }
 }
 
+const LONG_GAP = 100;  // cycles
+const PAPER_WIDTH = 1000;  // CSS pixels
 const fmt = (number) => Math.round(number).toLocaleString("en-US");

@@ -90,6 +90,16 @@ class GanttData {
     return [begin, end];
   }
 
+  // The first gap of at least so many cycles that begins at or after a cycle, or the last that ends at or before it.
+  nextGap(track, cycle, by, least) {
+    const from = this.from(track, cycle);
+    for (let i = by > 0 ? Math.max(1, from) : Math.min(from, track.count - 1); i > 0 && i < track.count; i += by) {
+      const begin = track.end[i - 1], end = track.start[i];
+      if (end - begin >= least && (by > 0 ? begin >= cycle : end <= cycle)) return [begin, end];
+    }
+    return null;
+  }
+
   consumers(place) {
     return this.tracks.filter((track) => track.place === place && track.unit.startsWith("consumer"));
   }

@@ -113,10 +113,12 @@ Gantt.prototype.paintRow = function paintRow(c, { track, y, height }) {
     c.fillStyle = label.colour;
     c.fillRect(x, top, width > 4 ? width - 1 : width, track.lanes > 1 ? lane - 1 : lane);
     const inside = Math.min(x + width, this.left + this.plot) - Math.max(x, this.left);
-    if (lane > 11 && inside > 14 && c.measureText(label.name).width < inside - 8) {
+    // On the tensor pipe the warpgroup stands beside the accumulator: its turns are the ping-pong.
+    const text = track.unit === "tensor" && label.name !== "drain" ? `${label.name} ${track.arg[i]}` : label.name;
+    if (lane > 11 && inside > 14 && c.measureText(text).width < inside - 8) {
       c.fillStyle = dark(label.colour) ? "#ffffff" : "#10131a";
       c.textAlign = "center";
-      c.fillText(label.name, Math.max(x, this.left) + inside / 2, top + lane / 2 + 0.5);
+      c.fillText(text, Math.max(x, this.left) + inside / 2, top + lane / 2 + 0.5);
     }
   });
   for (const [pixel, column] of thin) {
@@ -130,17 +132,17 @@ Gantt.prototype.paintRow = function paintRow(c, { track, y, height }) {
     }
   }
   const chosen = this.selected;
-  if (chosen?.track === track && chosen.i >= 0) {
-    c.strokeStyle = colours.ink;
+  if (chosen?.track === track) {
+    const [from, to] = this.extent(chosen), row = chosen.i >= 0 ? track.lane[chosen.i] : 0;
+    c.strokeStyle = chosen.i >= 0 ? colours.ink : colours.focus;
     c.lineWidth = 2;
-    const width = Math.max(3, track.length[chosen.i] * perCycle);
-    c.strokeRect(this.x(track.start[chosen.i]), y + track.lane[chosen.i] * lane + 1, width, lane - 2);
+    c.strokeRect(this.x(from), y + row * lane + 1, Math.max(3, (to - from) * perCycle), (chosen.i >= 0 ? lane : height) - 2);
   }
   c.restore();
   if (this.right > 60) this.paintShare(c, track, y + height / 2);
 };
 
-// To the right: how much of the cycles in view the unit was at work, or the roles' largest reason.
+// To the right: how much of the cycles in view the unit was at work, or what roles, stages and barriers mostly did.
 Gantt.prototype.paintShare = function paintShare(c, track, y) {
   const { data } = this;
   const begin = Math.max(this.view[0], data.shown[0]), end = Math.min(this.view[1], data.shown[1]);
@@ -149,7 +151,7 @@ Gantt.prototype.paintShare = function paintShare(c, track, y) {
   const percent = (cycles) => `${((100 * cycles) / (end - begin)).toFixed(cycles < 0.1 * (end - begin) ? 1 : 0)} %`;
   c.textAlign = "left";
   c.fillStyle = this.colours.quiet;
-  if (/^(producer|consumer)/.test(track.unit)) {
+  if (/^(producer|consumer|barrier)| stage /.test(track.unit)) {
     const [most] = data.shares(track, begin, end);
     if (most) c.fillText(`${most[0].name} ${percent(most[1])}`, x, y, this.right - 6);
   } else c.fillText(`busy ${percent(data.busy(track, begin, end))}`, x, y, this.right - 6);

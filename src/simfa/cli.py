@@ -70,7 +70,10 @@ def simfa() -> None:
 
 
 def main() -> None:
-    """Run the command line; a `SimfaError` prints its message alone and sets the exit code, Ctrl-C exits with 130."""
+    """Run the command line; a `SimfaError` prints its message alone and sets the exit code.
+
+    Raises `KeyboardInterrupt` on Ctrl-C, also where it answers a question.
+    """
     try:
         # Outside its standalone mode click leaves Ctrl-C and its own errors to us; a number is a context's exit code.
         code = simfa.main(prog_name="simfa", standalone_mode=False)
@@ -81,6 +84,5 @@ def main() -> None:
     except SimfaError as error:
         click.echo(f"simfa: {error}", err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("simfa: stopped; nothing was left half-written", err=True)
-        sys.exit(130)
+    except click.Abort:
+        raise KeyboardInterrupt from None

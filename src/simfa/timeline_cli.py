@@ -1,5 +1,6 @@
 """`simfa timeline`: a recorded run, a log, or both on one axis, as a trace for viewers, a chart or a table."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from simfa.salog import Log
     from simfa.timeline import Timeline
 
+# Differences of more times the logged cycles than that are not told in percent: there was next to nothing.
+MOST_TOLD = 10.0
 FORMATS = {
     ".pftrace": "perfetto",
     ".perfetto-trace": "perfetto",
@@ -49,6 +52,7 @@ FORMATS = {
 @click.option("--window", callback=parse_window, metavar="BEGIN:END", help="Only these cycles.")
 @click.option("--limit", type=click.IntRange(1), default=10 * LIMIT_SLICES, show_default=True, help="Most slices.")
 @click.option("--json", "as_json", is_flag=True, help="With --log: print the differences as JSON.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="File to write; with --log it can be left out.")
 def timeline(
     path: str,
@@ -59,6 +63,7 @@ def timeline(
     window: tuple[int, int] | None,
     limit: int,
     as_json: bool,
+    quiet: bool,
     output: str | None,
 ) -> None:
     """Write a timeline for Perfetto (.pftrace), as Chrome events (.json), a Gantt chart (.png, .svg) or a table.
@@ -77,10 +82,10 @@ def timeline(
     inputs: dict[str, str | Path] = {"timeline": source}
     if log_path is not None:
         inputs["log"] = log_path
-        shown, found = _compared(source, log_path, sms, tiles)
+        shown, found = _compared(source, log_path, sms, tiles, quiet)
         _print(found, as_json)
     else:
-        shown = _load(source, sms)
+        shown = _load(source, sms, quiet)
         shown = of_places(shown, sms) if sms else shown
         shown = of_tiles(shown, tiles) if tiles else shown
     if output is None:
@@ -93,7 +98,7 @@ def timeline(
         raise ReportError(
             f"{source}: {len(shown):,} slices are more than --limit {limit:,}; choose with --sm, --tile or --window"
         )
-    _write(shown, output, str(kind), window)
+    _write(shown, output, str(kind), window, quiet)
     write_manifest(output, "timeline", inputs)
 
 
@@ -105,34 +110,38 @@ def _is_log(path: Path) -> bool:
         return handle.read(len(MAGIC)) == MAGIC
 
 
-def _load(source: Path, ctas: tuple[int, ...]) -> "Timeline":
+def _load(source: Path, ctas: tuple[int, ...], quiet: bool) -> "Timeline":
     """Return the timeline of a recorded run, or of some CTAs of a log."""
     from simfa.salog import open_log
     from simfa.timeline import read_timeline
 
     if source.is_file() and _is_log(source):
-        return _of_log(open_log(source), ctas, str(source))
+        return _of_log(open_log(source), ctas, str(source), quiet)
     return read_timeline(source)
 
 
-def _of_log(log: "Log", ctas: tuple[int, ...], name: str) -> "Timeline":
+def _of_log(log: "Log", ctas: tuple[int, ...], name: str, quiet: bool) -> "Timeline":
     """Return a log's timeline in cycles of its median SM clock, counted from the begin of its first warp."""
     import msgspec
 
     from simfa.instrument.clock import fit_clocks
     from simfa.report.log_timeline import log_timeline
+    from simfa.watched_log import WatchedLog
 
     rows = log.rows
     columns = ("smid", "globaltimer_begin", "clock_begin", "globaltimer_end", "clock_end")
     fit = fit_clocks(*(rows[column] for column in columns))
     hertz = log.metadata.sm_clock_hz or fit.frequency_hz
-    found = log_timeline(log, lambda smid, clock: fit.to_ns(smid, clock) * hertz / 1e9, hertz, ctas, name)
+    roles = set(zip(rows["block"].tolist(), rows["role"].tolist(), strict=True))
+    reads = sum(not ctas or block in ctas for block, _ in roles)
+    with WatchedLog(log, "reading rows", reads=reads, quiet=quiet) as watched:
+        found = log_timeline(watched, lambda smid, clock: fit.to_ns(smid, clock) * hertz / 1e9, hertz, ctas, name)
     meta = {"log_source": log.metadata.source, "shape": msgspec.to_builtins(log.metadata.shape)}
     return msgspec.structs.replace(found, meta=meta)
 
 
 def _compared(
-    source: Path, log_path: str, sms: tuple[int, ...], tiles: tuple[int, ...]
+    source: Path, log_path: str, sms: tuple[int, ...], tiles: tuple[int, ...], quiet: bool
 ) -> "tuple[Timeline, list[PhaseDifference]]":
     """Return a run and a log on one axis, and how their phases differ."""
     from simfa.report.matched import check_same_kernel, differences, match, side_by_side
@@ -145,12 +154,13 @@ def _compared(
     check_same_kernel(run.meta, log.metadata.shape, log.metadata.kernel, log_path)
     if log.metadata.tiles == "lost":
         raise ReportError(f"{log_path}: the log does not say which tiles its CTAs ran; capture it at level 2")
-    logged = _of_log(log, sms, log_path)
+    logged = _of_log(log, sms, log_path, quiet)
     if tiles:
         logged = of_tiles(logged, tiles)
     matched = match(logged, run)
+    tiles_text = "1 tile" if len(matched.logged) == 1 else f"{len(matched.logged)} tiles"
     click.echo(
-        f"{len(matched.logged)} tiles of a {log.metadata.source} log at {logged.sm_clock_hz / 1e6:,.0f} MHz and of a "
+        f"{tiles_text} of a {log.metadata.source} log at {logged.sm_clock_hz / 1e6:,.0f} MHz and of a "
         f"run at {run.sm_clock_hz / 1e6:,.0f} MHz, in cycles of either clock",
         err=True,
     )
@@ -167,15 +177,17 @@ def _print(found: "list[PhaseDifference]", as_json: bool) -> None:
         return
     click.echo(f"{'cycles a tile':<34} {'logged':>10} {'simulated':>10} {'difference':>11}")
     for row in found:
-        share = f" {row.difference_cycles / row.logged_cycles:+.1%}" if row.logged_cycles else ""
+        ratio = row.difference_cycles / row.logged_cycles if row.logged_cycles else math.inf
+        share = f" {ratio:+.1%}" if abs(ratio) < MOST_TOLD else ""
         click.echo(
             f"{row.role:<10} {row.phase:<23} {row.logged_cycles:>10,.0f} {row.simulated_cycles:>10,.0f} "
             f"{row.difference_cycles:>+11,.0f}{share}"
         )
 
 
-def _write(shown: "Timeline", output: str, kind: str, window: tuple[int, int] | None) -> None:
+def _write(shown: "Timeline", output: str, kind: str, window: tuple[int, int] | None, quiet: bool) -> None:
     """Write a timeline in one of the formats."""
+    from simfa.progress import Meter
     from simfa.report.chrome import chrome_json
     from simfa.report.gantt import gantt_chart
     from simfa.report.slice_table import parquet_bytes
@@ -185,8 +197,8 @@ def _write(shown: "Timeline", output: str, kind: str, window: tuple[int, int] | 
         shown.save(output)
         return
     if kind == "perfetto":
-        with atomic_write(output, "wb") as handle:
-            handle.writelines(perfetto_trace(shown))
+        with Meter("writing", len(shown), unit="slices", quiet=quiet) as meter, atomic_write(output, "wb") as handle:
+            handle.writelines(perfetto_trace(shown, meter.update))
         return
     if kind == "chrome":
         data = chrome_json(shown).encode()

@@ -7,10 +7,10 @@ from simfa.salog import LogMetadata, LogSource, Records, RowHeaders
 class WatchedLog:
     """A `LogSource` that passes on another one; its rows are counted as they are read."""
 
-    def __init__(self, log: LogSource, what: str, *, quiet: bool = False) -> None:
-        """Count the rows of `log` under the name `what`; nothing is drawn when `quiet`."""
+    def __init__(self, log: LogSource, what: str, *, reads: int | None = None, quiet: bool = False) -> None:
+        """Count the rows of `log` under the name `what`, `reads` of them or all; nothing is drawn when `quiet`."""
         self._log = log
-        self._meter = Meter(what, len(log.rows), unit="rows", quiet=quiet)
+        self._meter = Meter(what, len(log.rows) if reads is None else reads, unit="rows", quiet=quiet)
         self._read = 0
 
     @property

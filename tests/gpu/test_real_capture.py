@@ -34,7 +34,7 @@ def test_every_check_passes_or_says_why_it_did_not_run(tmp_path: Path) -> None:
     gpu = need("gpu", open_gpu)
     need("nvcc", find_nvcc)
     sources = need("fa3-sources", fetch_release)
-    build_pair(sources, 2, [parse_kernel("hdim128-fp16-full-cluster2")], tmp_path, print)
+    build_pair(sources, 2, [parse_kernel("hdim128-fp16-full-cluster2")], tmp_path)
     plain, probed = open_libraries(tmp_path)
     need("gpu", plain.sm_count)
     results = {found.name: found for found in run_checks(Session(gpu, plain, probed, tmp_path), print)}

@@ -108,7 +108,7 @@ def test_wrong_usage_is_a_usage_error(flags: list[str], message: str) -> None:
 
 def test_a_missing_profiler_is_told_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("simfa.instrument.capture_command.build_pair", lambda *_: pytest.fail("built"))
+    monkeypatch.setattr("simfa.instrument.capture_command.build_pair", lambda *_, **__: pytest.fail("built"))
     done = CliRunner().invoke(
         capture, ["--seqlen", "256", "--heads-q", "4", "--profile", "ncu", "-o", str(tmp_path / "x.ncu-rep")]
     )

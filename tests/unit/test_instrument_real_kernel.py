@@ -35,7 +35,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except InstrumentError as error:
         pytest.skip(f"needs fa3-sources: {error}")
     folder = tmp_path_factory.mktemp("pair")
-    build_pair(found, 1, [KERNEL], folder, print)
+    build_pair(found, 1, [KERNEL], folder)
     return folder
 
 

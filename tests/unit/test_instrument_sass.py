@@ -72,7 +72,7 @@ def test_reloads_of_the_plain_kernel_are_its_own(monkeypatch: pytest.MonkeyPatch
     functions = {
         tmp_path / name: parse_listing(listing(code), name) for name, code in (("a", plain_code), ("b", probed_code))
     }
-    monkeypatch.setattr(fidelity, "disassemble", lambda library, tools: functions[library])
+    monkeypatch.setattr(fidelity, "disassemble", lambda library, tools, quiet: functions[library])
     tools = Disassembler(tmp_path, tmp_path, "13.0")
     plain = fidelity.report_plain(tmp_path / "a", tools)
     assert [found.problems for found in plain] == [()]
@@ -85,7 +85,7 @@ def test_reloads_of_the_plain_kernel_are_its_own(monkeypatch: pytest.MonkeyPatch
 
 def test_a_library_without_fa3_kernels_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other = parse_listing(listing(kernel(turn(0)), symbol="_Z6vectorPf"), "other")
-    monkeypatch.setattr(fidelity, "disassemble", lambda library, tools: other)
+    monkeypatch.setattr(fidelity, "disassemble", lambda library, tools, quiet: other)
     with pytest.raises(InstrumentError, match="no FA3 forward kernel inside"):
         fidelity.report_plain(tmp_path, Disassembler(tmp_path, tmp_path, "13.0"))
 

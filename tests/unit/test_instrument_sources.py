@@ -133,7 +133,7 @@ def test_a_filled_cache_needs_no_pip(tmp_path: Path, monkeypatch: pytest.MonkeyP
     archive = sdist(tmp_path, sdist_files())
     asked = []
 
-    def once(pin: Pin, folder: Path) -> Path:
+    def once(pin: Pin, folder: Path, *, quiet: bool) -> Path:
         asked.append(pin.version)
         return Path(archive.rename(folder / archive.name))
 
@@ -149,7 +149,7 @@ def test_a_failed_unpacking_leaves_no_half_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
     archive = sdist(tmp_path, {"setup.py": ""})
-    monkeypatch.setattr(sources, "download", lambda pin, folder: archive)
+    monkeypatch.setattr(sources, "download", lambda pin, folder, quiet: archive)
     with pytest.raises(InstrumentError, match="no FA3 inside"):
         fetch_release()
     assert list((own_cache / "sources").iterdir()) == []

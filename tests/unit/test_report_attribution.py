@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.files import write_json
-from simfa.report.attribution import GROUPS, REASONS, causes, chip_wide, edges_sentence, findings
+from simfa.report.attribution import GROUPS, REASONS, causes, chip_wide, findings, pipe_idle
 from simfa.report.figures import stall_stack
 from simfa.report.inputs import RunStats
 from simfa.report.palette import GROUP_COLOURS
@@ -84,10 +84,27 @@ def test_chip_wide_counts_each_role_by_its_cycles() -> None:
     assert shares == {"softmax": pytest.approx(0.6), "issue": pytest.approx(0.4)}
 
 
-def test_edges_are_told_where_they_matter() -> None:
-    assert edges_sentence(causes(stats(tensor_pipe={"busy": 95, "launch": 3, "tail": 2}))) == ""
-    assert edges_sentence(causes(stats(tensor_pipe={"busy": 70, "launch": 20, "tail": 10}))).startswith("For 30.0% of")
-    assert edges_sentence(causes(stats(producer={"launch": 100}))) == ""
+def of_pipe(used: float, **pipe: int) -> RunStats:
+    """Return a run whose tensor pipes are accounted for, on that share of the chip's SMs."""
+    busy = pipe["busy"] / sum(pipe.values())
+    return msgspec.structs.replace(stats(tensor_pipe=pipe), tensor_utilization=busy * used)
+
+
+def test_reasons_of_an_idle_pipe_sum_to_what_it_idles() -> None:
+    idle = pipe_idle(of_pipe(1.0, busy=700, launch=100, tail=50, drain=90, softmax=60))
+    assert [(entry.reason, pytest.approx(entry.share)) for entry in idle] == [
+        ("launch", 0.1),
+        ("drain", 0.09),
+        ("softmax", 0.06),
+        ("tail", 0.05),
+    ]
+    assert idle[2].why == "the warpgroup that uses it next is computing softmax"
+    assert pipe_idle(stats(producer={"launch": 100})) == []
+
+
+def test_sms_without_a_cta_are_a_reason() -> None:
+    idle = pipe_idle(of_pipe(0.25, busy=600, wait_q=400))
+    assert [(entry.reason, pytest.approx(entry.share)) for entry in idle] == [("no_cta", 0.75), ("wait_q", 0.1)]
 
 
 def test_unknown_reason_is_an_error() -> None:
@@ -115,6 +132,20 @@ def test_explain_names_run_shares_and_causes(two_runs) -> None:
     assert "1. producer spends 75.0% of its cycles waiting for a K or V stage" in text
     (row,) = [line for line in text.splitlines() if line.startswith("softmax")]
     assert row.split() == ["softmax", "-", "37.5%"]
+
+
+def test_explain_says_all_of_why_the_tensor_pipe_idles(tmp_path) -> None:
+    run = statistics(SHAPE) | {"tensor_utilization": 0.35}
+    run["stall_cycles"]["tensor_pipe"] = {"busy": 700, "drain": 200, "softmax": 92, "wait_k": 5, "wait_v": 3}
+    write_json(tmp_path / "stats.json", run)
+    lines = explain(str(tmp_path)).splitlines()
+    begin = lines.index("The tensor pipes of the chip compute 35.0% of the time. They idle 65.0%:")
+    assert lines[begin + 1 :] == [
+        " 50.0%  the SM gets no CTA: the grid is smaller than the chip",
+        " 10.0%  a WGMMA group drains: no new group may start",
+        "  4.6%  the warpgroup that uses it next is computing softmax",
+        "  0.4%  2 smaller reasons",
+    ]
 
 
 def test_explain_compares_two_runs(two_runs) -> None:

@@ -48,6 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.mkdir()
     stats = statistics(model_shape("llama3-8b", 512), log_source="synthetic")
     stats["stall_cycles"]["tensor_pipe"] = {"busy": 60_000, "drain": 20_000, "softmax": 40_000, "launch": 30_000}
+    stats["tensor_utilization"] = 0.4
     write_json(run / "stats.json", stats)
     write_timeline(run / "timeline.npz", sms=2)
     write_figures(folder / "figures")
@@ -114,6 +115,18 @@ press("Escape");
 chart.show(2000, 6000);
 for (const key of [".", "ArrowDown", ".", "Enter"]) press(key);
 said.stepped = [chart.output.innerText, chart.view.map(Math.round)];
+chart.show(2000, 6000);
+press("Escape");
+for (const i of [9, 15]) row("tensor").track.start[i] += 150;
+press("n");
+said.gaps = [[...chart.extent(chart.selected)], chart.output.innerText];
+press("n");
+said.gaps.push([...chart.extent(chart.selected)]);
+press("p");
+said.gaps.push([...chart.extent(chart.selected)]);
+document.querySelector("[data-do=gap]").click();
+press("Enter");
+said.gaps.push(chart.view.map(Math.round));
 document.querySelector("[data-do=all]").click();
 said.button = [...chart.view];
 const select = document.querySelector(".gantt select");
@@ -151,6 +164,10 @@ return said;
         "consumer1: wgmma_wait: waiting for its WGMMA group to complete; 600 cycles, 0.400 µs, from cycle 2,400; tile 2"
     )
     assert found["stepped"] == [words, [2250, 3150]]
+    # Of the pipe's gaps those of 200 cycles count, not those of 50.
+    first, told, second, back, zoomed = found["gaps"]
+    assert (first, second, back, zoomed) == ([4450, 4650], [7450, 7650], [4450, 4650], [7400, 7700])
+    assert told.startswith("tensor: idle: 200 cycles, 0.133 µs, from cycle 4,450; meanwhile consumer1: wgmma_wait 100")
     assert found["place"] == ["sm1", "sm1,sm1,sm1,sm1,sm1"]
     assert found["overview"] == [5500, 6500]
 
@@ -186,7 +203,7 @@ def test_every_figure_shows_something(page: Path, width: int, dark: bool, paper:
     assert found["images"] == [[True, True]] * 3
     assert len(found["drawings"]) == 4
     assert all(found["drawings"])
-    assert len(found["stacks"]) == 4
+    assert len(found["stacks"]) == 5  # one of the summary, and the pipe, all, producer and consumer
     assert all(found["stacks"])
     assert found["loaded"] == []
     assert found["overflow"] <= 0
@@ -214,6 +231,25 @@ return {{ before, after: [chart.rows.length, chart.lines.length], drawn: at(3000
 """,
     )
     assert found == {"before": [4, 0], "after": [5, 1], "drawn": True}
+
+
+def test_chart_is_drawn_for_paper_and_for_the_screen_again(page: Path) -> None:
+    sizes = "[canvas.width / (canvas.height / 2), canvas.style.height, chart.width]"
+    found = probe(
+        page,
+        f"""{TOOLS}
+const screen = {sizes};
+dispatchEvent(new Event("beforeprint"));
+const box = canvas.getBoundingClientRect(), paper = [chart.width, canvas.width, box.width / box.height];
+const drawn = canvas.width / canvas.height;
+dispatchEvent(new Event("afterprint"));
+return {{ paper, drawn, same: JSON.stringify(screen) === JSON.stringify({sizes}) }};
+""",
+        width=700,
+    )
+    width, pixels, shape = found["paper"]
+    assert (width, pixels, found["same"]) == (1000, 2000, True)
+    assert shape == pytest.approx(found["drawn"], rel=0.01)  # letters keep their shape
 
 
 def test_page_prints(page: Path) -> None:

@@ -147,7 +147,7 @@ def test_folders_fill_the_parts_of_the_report(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.index('id="ablation"') < page.index('id="sensitivity"')
     assert page.count('<td class="number">1.25</td>') == 3
-    assert '<a href="#ablation">Ablations</a>' in page
+    assert '<a href="#ablation">Ablation</a>' in page
 
 
 def test_a_ragged_table_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from simfa.report import gantt_view as module
 from simfa.report.gantt_view import gantt_view
-from simfa.report.timeline import read_timeline
+from simfa.timeline import read_timeline
 from tests.unit.fake_timeline import LABELS, ROLES, write_timeline
 
 

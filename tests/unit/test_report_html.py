@@ -16,6 +16,7 @@ from simfa.errors import ReportError
 from simfa.files import write_json
 from simfa.hardware import load_preset
 from simfa.report.figures import latency_chart, trend_chart
+from simfa.report.html import whole_parts
 from simfa.report.inputs import RunStats
 from simfa.report.traffic_view import memory_path, traffic_rows
 from simfa.summary import Interval, Summary, TrafficComparison
@@ -110,6 +111,35 @@ def test_hardware_values_are_shown_with_provenance(folder) -> None:
         for path, provenance in preset.provenance.items():
             flagged = provenance.status in ("assumed", "calibrated")
             assert page.text.count(f" {path} ") >= (2 if flagged else 1)
+
+
+def test_summary_says_why_the_tensor_core_idles_in_figures_that_add_up(folder) -> None:
+    stats = statistics(model_shape("llama3-8b", 512), latency_us=70.0)
+    pipe = {"busy": 6, "drain": 1, "launch": 1, "tail": 1, "softmax": 1, "wait_q": 1, "wait_k": 1, "barrier": 1}
+    stats["stall_cycles"]["tensor_pipe"] = pipe
+    stats["tensor_utilization"] = 6 / 13 / 2  # half of the chip's SMs have a CTA
+    write_json(folder / "run/stats.json", stats)
+    write_json(folder / "guess/stats.json", stats | {"cycles": 10 * stats["cycles"], "partial": True})
+    html = report(folder, "--run", str(folder / "guess"), "--run", str(folder / "run"))
+    text = Page(html).text
+    assert "The tensor core computes 23.1% of the time and idles 76.9%: 53.85 of 70.00 µs." in text
+    assert "cycles from launch to end" in text.split("why the tensor pipe idles")[0]
+    (table,) = re.findall(r'<table class="idle">.*?</table>', html.split('id="cycles"')[0], flags=re.DOTALL)
+    rows = re.findall(r'<tr><td class="number">([\d.]+)%</td><td class="number">([\d.]+)</td>', table)
+    *parts, total = [(round(10 * float(share)), round(100 * float(us))) for share, us in rows]
+    assert total == (769, 5385)
+    assert tuple(map(sum, zip(*parts, strict=True))) == total
+    assert parts[0][0] == 500 and abs(parts[0][1] - 3500) <= 1  # the last digit gives, so that the sum is right
+    assert "the SM gets no CTA: the grid is smaller than the chip" in table
+    assert "2 other reasons, 3.8% at most each" in table
+
+
+@pytest.mark.parametrize(
+    ("shares", "total", "parts"),
+    [([1, 1, 1], 100, [34, 33, 33]), ([0.5, 0.25, 0.25], 3, [1, 1, 1]), ([2, 0, 1], 10, [7, 0, 3]), ([1], 7, [7])],
+)
+def test_whole_parts_add_up(shares, total, parts) -> None:
+    assert whole_parts(shares, total) == parts
 
 
 def test_run_beside_the_timeline_is_explained(folder) -> None:

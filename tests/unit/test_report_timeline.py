@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -10,7 +11,7 @@ from simfa.cli import simfa
 from simfa.errors import ReportError
 from simfa.report.chrome import MAX_SLICES, chrome_json
 from simfa.report.gantt import gantt_chart, main_loop_window
-from simfa.report.timeline import iterations_window, read_timeline
+from simfa.timeline import read_timeline
 from tests.unit.fake_timeline import write_timeline
 
 
@@ -58,11 +59,23 @@ def test_files_that_are_no_timeline(tmp_path) -> None:
         read_timeline(tmp_path / "none.npz")
 
 
-def test_window_counts_iterations(path) -> None:
+def test_window_counts_iterations(path, tmp_path) -> None:
     timeline = read_timeline(path)
     assert main_loop_window(timeline, "sm0") == (2000, 8000)
-    assert iterations_window(timeline, "sm0/consumer1", "softmax", 10, 5) == (10000, 11000)
-    assert iterations_window(timeline, "sm0/consumer9", "softmax", 2, 6) == (0, 12000)
+    assert main_loop_window(timeline, "sm0", 20) == (2000, 11000)
+    assert main_loop_window(timeline, "sm9") == (0, 12000)
+    assert main_loop_window(read_timeline(write_timeline(tmp_path / "short.npz", iterations=3)), "sm0") == (1000, 2000)
+    with pytest.raises(ReportError, match="the timeline holds no slice"):
+        main_loop_window(timeline.window(90000, 90001), "sm0")
+
+
+def test_window_goes_by_the_turns_of_the_tensor_pipe(path) -> None:
+    timeline = read_timeline(path)
+    # The pipe works for the first consumer in both halves of a turn, and begins a little after softmax.
+    pipe = timeline.track == timeline.track_name.index("sm0/tensor")
+    start = np.where(pipe, timeline.start_cycle + 10, timeline.start_cycle)
+    changed = msgspec.structs.replace(timeline, arg=np.where(pipe, 1, timeline.arg), start_cycle=start)
+    assert main_loop_window(changed, "sm0", 3) == (2010, 5010)
 
 
 def test_gantt_is_a_png_and_deterministic(path) -> None:

@@ -171,6 +171,9 @@ def test_svg_is_deterministic_and_shows_cycles_and_time(path) -> None:
     text = first.decode()
     assert text.startswith("<?xml") and "SM cycle" in text and "µs at 1,500 MHz" in text
     assert all(name in text for name in ("producer", "consumer 1", "consumer 2", "tensor core"))
+    assert "TMA sends K" not in text
+    names = [name.replace("/tma", "/tma_issue") for name in timeline.track_name]
+    assert b"TMA sends K" in gantt_chart(msgspec.structs.replace(timeline, track_name=names), "sm0", None, "svg")
 
 
 def test_choice_of_places_and_tiles(tmp_path) -> None:

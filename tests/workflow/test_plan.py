@@ -20,6 +20,7 @@ def test_ci_plan_passes_through_every_bundled_rule(snakemake) -> None:
         "log_info": 1,
         "simulate": 1,
         "record_timeline": 1,
+        "perfetto_trace": 1,
         "simulate_measured_case": 4,
         "validate": 1,
         "figures": 1,
@@ -36,6 +37,7 @@ def test_paper_plan_has_fifteen_predictions_on_each_preset_and_both_studies(snak
     assert planned(done.stdout)["simulate_measured_case"] == 12
     for gpu in ("h800-sxm-paper", "h800-sxm"):
         assert f"predict --model llama3.1-405b --seqlen 6144 --gpu {gpu} " in done.stdout
+    assert re.search(r"predict --model llama3.1-405b --seqlen 6144 --gpu h800-sxm-paper +--timeline 1", done.stdout)
     assert (planned(done.stdout)["ablation"], planned(done.stdout)["sensitivity"]) == (1, 1)
     assert re.search(r"simfa ablate +--max-seqlen 1024 --jobs 2 --quiet -o results/studies/ablation.json", done.stdout)
     assert "simfa sensitivity --model llama3-8b --seqlen 1024 --gpu h800-sxm --perturbation 0.2" in done.stdout

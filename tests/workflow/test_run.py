@@ -8,6 +8,7 @@ import re
 import pytest
 
 from simfa.measure.cases import load_set
+from tests.unit import trace_reader
 from tests.workflow.test_plan import planned
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,11 @@ def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_pat
     assert drawn[1] >= 2
     assert (results / "report.html").read_text().count("data:image/svg+xml;base64,") == sum(drawn)
     assert (results / "gantt.png").read_bytes().startswith(b"\x89PNG")
+    slices, samples = trace_reader.read((results / "run.pftrace").read_bytes())
+    assert {"SM 0", "chip"} == {found.rows[0] for found in (*slices, *samples)}
+    assert max(found.end_ns for found in slices) == pytest.approx(
+        1000 * json.loads((results / "timeline/stats.json").read_text())["latency_us"], abs=1
+    )
     trace = (results / "runs/llama3-8b-512/run.satrace").read_bytes()
     stats = json.loads((results / "runs/llama3-8b-512/stats.json").read_text())
     assert stats["manifest"]["log_source"] == "synthetic"
@@ -55,5 +61,7 @@ def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_pat
     assert base64.b64decode(found[1]) == (results / "report.html").read_bytes()
 
     other = snakemake("--dry-run", "--config", "gpu=h200-sxm")
-    assert planned(other.stdout) == {"all": 1, "simulate": 1, "record_timeline": 1, "validate": 1, "report": 1}
+    assert planned(other.stdout) == {
+        "all": 1, "simulate": 1, "record_timeline": 1, "perfetto_trace": 1, "validate": 1, "report": 1,
+    }  # fmt: skip
     assert (results / "runs/llama3-8b-512/run.satrace").read_bytes() == trace

@@ -24,12 +24,25 @@ rule record_timeline:
         "results/logs/record_timeline.log",
     params:
         shape=config["gantt"]["shape"],
-        cycles=config["gantt"]["cycles"],
+        cycles=flags("--max-cycles", [config["gantt"]["cycles"]] if "cycles" in config["gantt"] else []),
         gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} predict {params.shape} --gpu {params.gpu} --max-cycles {params.cycles} --timeline 1 --quiet"
+        "{SIMFA} predict {params.shape} --gpu {params.gpu} {params.cycles} --timeline 1 --quiet"
         " -o results/timeline > {log} 2>&1"
+
+
+rule perfetto_trace:
+    input:
+        "results/timeline/timeline.npz",
+    output:
+        report("results/run.pftrace", caption="../report/perfetto.rst", category="Timeline"),
+    log:
+        "results/logs/perfetto_trace.log",
+    params:
+        package=PACKAGE,
+    shell:
+        "{SIMFA} timeline {input} --quiet -o {output} > {log} 2>&1"
 
 
 rule simulate_measured_case:
