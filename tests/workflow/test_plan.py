@@ -93,6 +93,16 @@ def test_exports_with_a_mapping_are_validated_too(snakemake, tmp_path) -> None:
     assert "validate --measured results/ingested.csv --mapping cases.toml" in done.stdout
 
 
+def test_names_of_files_and_presets_may_have_blanks(snakemake, tmp_path) -> None:
+    for name in ("my ncu.csv", "my cases.toml"):
+        (tmp_path / name).touch()
+    names = ("exports=['my ncu.csv']", "mapping='my cases.toml'", "gpu='my part.toml'")
+    done = snakemake("--dry-run", "--printshellcmds", "--config", *names)
+    assert done.returncode == 0, done.stdout
+    for flags in ("ingest 'my ncu.csv' -o", "--mapping 'my cases.toml' --", "--gpu 'my part.toml' "):
+        assert flags in done.stdout
+
+
 def test_mapping_without_exports_is_refused(snakemake) -> None:
     done = snakemake("--dry-run", "--config", "mapping=cases.toml")
     assert done.returncode == 1

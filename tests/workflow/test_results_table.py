@@ -57,3 +57,11 @@ def test_wrong_summary_is_one_message(script, tmp_path) -> None:
     assert done.returncode == 1
     assert "not a summary.json" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_missing_document_is_one_message(script, summary, tmp_path) -> None:
+    command = [sys.executable, "-P", str(script), str(summary), str(tmp_path / "absent.md")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "absent.md: cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -63,7 +63,7 @@ def capture_problem():
     findings = doctor()
     if isinstance(findings, str):
         return findings
-    missing = findings["capture_missing"]
+    missing = list(findings["capture_missing"])
     if not config["fa3_source"] and findings["fa3_sources"] is None:
         missing.append("FlashAttention-3 sources (simfa instrument fetch, or config fa3_source)")
     return f"this machine lacks {', '.join(missing)}" if missing else ""

@@ -11,7 +11,7 @@ rule ingest:
     params:
         package=PACKAGE,
     shell:
-        "{SIMFA} ingest {input} -o {output} > {log} 2>&1"
+        "{SIMFA} ingest {input:q} -o {output} > {log} 2>&1"
 
 
 rule validate_exports:
@@ -27,5 +27,5 @@ rule validate_exports:
         max_seqlen=config["max_seqlen"],
         package=PACKAGE,
     shell:
-        "{SIMFA} validate --measured {input.table} --mapping {input.mapping} --max-seqlen {params.max_seqlen}"
+        "{SIMFA} validate --measured {input.table} --mapping {input.mapping:q} --max-seqlen {params.max_seqlen}"
         " --quiet -o results/exports > {log} 2>&1"

@@ -14,7 +14,7 @@ rule simulate:
         gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} simulate {input} --gpu {params.gpu} --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
+        "{SIMFA} simulate {input} --gpu {params.gpu:q} --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
 
 
 rule record_timeline:
@@ -28,7 +28,7 @@ rule record_timeline:
         gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} predict {params.shape} --gpu {params.gpu} {params.cycles} --timeline 1 --quiet"
+        "{SIMFA} predict {params.shape} --gpu {params.gpu:q} {params.cycles} --timeline 1 --quiet"
         " -o results/timeline > {log} 2>&1"
 
 
@@ -75,5 +75,5 @@ rule predict:
     params:
         package=PACKAGE,
     shell:
-        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {wildcards.gpu}"
+        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {wildcards.gpu:q}"
         " --quiet -o results/predictions/{wildcards.gpu}/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"

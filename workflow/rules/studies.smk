@@ -48,5 +48,5 @@ if "sensitivity" in config:
             perturbation=config["sensitivity"]["perturbation"],
             package=PACKAGE,
         shell:
-            "{SIMFA} sensitivity {params.shape} --gpu {params.gpu} --perturbation {params.perturbation} --jobs {threads}"
+            "{SIMFA} sensitivity {params.shape} --gpu {params.gpu:q} --perturbation {params.perturbation} --jobs {threads}"
             " --quiet -o {output.json} -o {output.csv} --figures results/studies/sensitivity > {log} 2>&1"

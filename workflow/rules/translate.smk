@@ -11,7 +11,7 @@ rule translate:
     params:
         package=PACKAGE,
     shell:
-        "{SIMFA} translate {input} -o {output} > {log} 2>&1"
+        "{SIMFA} translate {input:q} -o {output} > {log} 2>&1"
 
 
 rule log_info:
@@ -24,4 +24,4 @@ rule log_info:
     params:
         package=PACKAGE,
     shell:
-        "{SIMFA} log info {input} --json > {output} 2> {log}"
+        "{SIMFA} log info {input:q} --json > {output} 2> {log}"

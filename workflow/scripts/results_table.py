@@ -67,7 +67,11 @@ def main(summary_path: str, markdown_path: str) -> None:
         raise ReportError(f"{summary_path}: not a summary.json: {error}") from error
     markdown = Path(markdown_path)
     block = "\n\n".join(table(result) for result in summary.sets)
-    text = insert(markdown.read_text(encoding="utf-8"), block, markdown_path)
+    try:
+        before = markdown.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReportError(f"{markdown_path}: cannot be read: {error}") from error
+    text = insert(before, block, markdown_path)
     with atomic_write(markdown) as handle:
         handle.write(text)
 
