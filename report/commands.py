@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Of making a report: the chart, the figures, the page.
 _STEPS = 3
+# SMs that are named one by one above the chart.
+_NAMED_PLACES = 4
 
 
 @click.command()
@@ -123,7 +125,7 @@ def _pipeline(file: Path, stats: Path) -> Pipeline:
     from simfa.report.gantt_view import gantt_view
     from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
-    from simfa.timeline import read_timeline
+    from simfa.timeline import place_title, read_timeline
 
     slices = read_timeline(file)
     png = gantt_chart(slices, next(iter(slices.places()), ""))
@@ -132,7 +134,9 @@ def _pipeline(file: Path, stats: Path) -> Pipeline:
     view = gantt_view(slices)
     first, last = view["shown"]
     cut = "" if view["complete"] else f" Of the slices, those of cycles {first:,} to {last:,} are in this page."
-    caption = f"{shape}{', '.join(view['places'])} over {view['end'] - view['begin']:,} cycles.{cut}"
+    places = [place_title(place) for place in view["places"]]
+    named = ", ".join(places) if len(places) <= _NAMED_PLACES else f"{places[0]} to {places[-1]}, {len(places)} of them"
+    caption = f"{shape}{named} over {view['end'] - view['begin']:,} cycles.{cut}"
     return Pipeline(view, png, caption)
 
 
