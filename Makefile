@@ -85,10 +85,21 @@ $(VENV)/.build: pyproject.toml
 	    print("pip", *needs())')
 	touch $@
 
+# Packages come from the index while the engine compiles. Their byte code is written where a module is first imported: most
+# never are.
+define install
+	$(BIN)/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    extras = (project["optional-dependencies"][name] for name in sys.argv[1].split(",")); \
+	    print(*project["dependencies"], *(each for extra in extras for each in extra), sep="\n")' \
+	    $(1) > $(VENV)/requirements.txt
+	$(PIP) install --no-build-isolation --no-deps . & \
+	    $(PIP) install --no-compile --requirement $(VENV)/requirements.txt; packages=$$?; wait $$! && exit $$packages
+endef
+
 $(VENV)/.run: $(VENV)/.build CMakeLists.txt $(PACKAGE)
-	$(PIP) install --no-build-isolation ".[$(RUN_EXTRAS)]"
+	$(call install,$(RUN_EXTRAS))
 	touch $@
 
 $(VENV)/.test: $(VENV)/.build CMakeLists.txt $(PACKAGE)
-	$(PIP) install --no-build-isolation ".[$(TEST_EXTRAS)]"
+	$(call install,$(TEST_EXTRAS))
 	touch $(VENV)/.run $@

@@ -95,7 +95,7 @@ def capture(
     require_kernel(probed, shape)
     kernel = kernel_for(shape)
     sms = plain.sm_count()
-    grid = sms // kernel.cluster * kernel.cluster
+    grid = kernel.largest_grid(sms)
     if ctas is not None:
         check_ctas(ctas, grid, kernel.cluster)
     before = device_state()

@@ -16,6 +16,8 @@ NCU_METRICS = (
     "dram__bytes_write.sum",
     "l1tex__m_xbar2l1tex_read_bytes.sum",
     "l1tex__m_l1tex2xbar_write_bytes.sum",
+    "l1tex__m_xbar2l1tex_read_bytes_mem_dshared.sum",
+    "l1tex__m_l1tex2xbar_write_bytes_mem_dshared.sum",
     "lts__t_sectors_srcunit_tex.sum",
     "lts__t_sector_hit_rate.pct",
     "sm__inst_executed_pipe_tensor_op_gmma.avg.pct_of_peak_sustained_active",

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -35,6 +35,23 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return abs(self.error)
 
 
+class ErrorFigures(NamedTuple):
+    """How many signed errors there are, the mean of their sizes (MAPE), the largest size, their mean (bias)."""
+
+    used: int
+    mape: float | None
+    max_ape: float | None
+    bias: float | None
+
+
+def error_figures(errors: Sequence[float]) -> ErrorFigures:
+    """Return the figures of signed errors; `None` where there are none."""
+    if not errors:
+        return ErrorFigures(0, None, None, None)
+    sizes = [abs(error) for error in errors]
+    return ErrorFigures(len(errors), statistics.fmean(sizes), max(sizes), statistics.fmean(errors))
+
+
 def summarize(comparisons: Sequence[Comparison], excluded: int = 0) -> Accuracy:
     """Return the accuracy over measured cases; raises `MeasureError` when any of them is not a measurement."""
     for comparison in comparisons:
@@ -56,14 +73,15 @@ def summarize(comparisons: Sequence[Comparison], excluded: int = 0) -> Accuracy:
             mape_scaled=None,
         )
     errors = [comparison.error for comparison in comparisons]
+    figures = error_figures(errors)
     log_ratios = [math.log(comparison.simulated_us / comparison.measured_us) for comparison in comparisons]
     scale = math.exp(-statistics.fmean(log_ratios))
     return Accuracy(
-        used=len(comparisons),
+        used=figures.used,
         excluded=excluded,
-        mape=statistics.fmean(abs(error) for error in errors),
-        max_ape=max(abs(error) for error in errors),
-        bias=statistics.fmean(errors),
+        mape=figures.mape,
+        max_ape=figures.max_ape,
+        bias=figures.bias,
         length_trend=_slope([math.log(comparison.seqlen) for comparison in comparisons], log_ratios),
         scale=scale,
         mape_scaled=statistics.fmean(abs(scale * (1 + error) - 1) for error in errors),

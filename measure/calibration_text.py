@@ -1,48 +1,38 @@
 """A calibration as JSON and as the tables a person reads."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from simfa.measure.accuracy import ErrorFigures, error_figures
 from simfa.measure.calibration import Calibration
-from simfa.measure.summary_text import percent
+from simfa.measure.summary_text import FIGURE_HEADERS, figure_cells, percent
 from simfa.tables import text_table
 
 # Id of a case, its error at the preset's values, its error at the fitted values.
 Checked = Mapping[str, Sequence[tuple[str, float, float]]]
 
 
-def figures(errors: Sequence[float]) -> dict[str, float | int | None]:
-    """Return MAPE, largest absolute error and bias of signed errors; None where there are none."""
-    if not errors:
-        return {"used": 0, "mape": None, "max_ape": None, "bias": None}
-    sizes = [abs(error) for error in errors]
-    return {
-        "used": len(errors),
-        "mape": statistics.fmean(sizes),
-        "max_ape": max(sizes),
-        "bias": statistics.fmean(errors),
-    }
-
-
-def groups(found: Calibration, checked: Checked) -> dict[str, dict[str, Any]]:
+def groups(found: Calibration, checked: Checked) -> dict[str, dict[str, ErrorFigures | None]]:
     """Return the figures of each half, of all cases, of leave-one-out, and of each further set."""
-    table: dict[str, dict[str, Any]] = {}
+    table: dict[str, dict[str, ErrorFigures | None]] = {}
     for name, cases in (
         ("calib half", [case for case in found.cases if case.target.fitted_on]),
         ("valid half", [case for case in found.cases if not case.target.fitted_on]),
         ("all", list(found.cases)),
     ):
         table[name] = {
-            "now": figures([case.error_now for case in cases]),
-            "fitted": figures([case.error_fitted for case in cases]),
+            "now": error_figures([case.error_now for case in cases]),
+            "fitted": error_figures([case.error_fitted for case in cases]),
         }
     calib = [case for case in found.cases if case.target.fitted_on]
-    table["calib half, left out"] = {"now": None, "fitted": figures([case.error_left_out for case in calib])}
+    table["calib half, left out"] = {"now": None, "fitted": error_figures([case.error_left_out for case in calib])}
     for name, rows in checked.items():
-        table[name] = {"now": figures([row[1] for row in rows]), "fitted": figures([row[2] for row in rows])}
+        table[name] = {
+            "now": error_figures([row[1] for row in rows]),
+            "fitted": error_figures([row[2] for row in rows]),
+        }
     return table
 
 
@@ -50,7 +40,10 @@ def to_json(found: Calibration, checked: Checked) -> dict[str, Any]:
     """Return a calibration as plain values: parameters, cases, figures of each group, checked sets."""
     return {
         **msgspec.to_builtins(found),
-        "figures": groups(found, checked),
+        "figures": {
+            name: {label: None if entry is None else entry._asdict() for label, entry in both.items()}
+            for name, both in groups(found, checked).items()
+        },
         "checked": {
             name: [{"id": row[0], "error_now": row[1], "error_fitted": row[2]} for row in rows]
             for name, rows in checked.items()
@@ -89,20 +82,11 @@ def to_text(found: Calibration, checked: Checked) -> str:
         ],
         right=range(2, 5),
     )
-    rows = []
-    for name, both in groups(found, checked).items():
-        for label in ("now", "fitted"):
-            entry = both[label]
-            if entry is not None and entry["used"]:
-                rows.append(
-                    (
-                        name,
-                        label,
-                        f"{entry['mape']:.2%}",
-                        f"{entry['max_ape']:.2%}",
-                        percent(entry["bias"]),
-                        str(entry["used"]),
-                    )
-                )
-    summary = text_table(("cases", "values", "MAPE", "max", "bias", "used"), rows, right=range(2, 6))
+    rows = [
+        (name, label, *figure_cells(entry))
+        for name, both in groups(found, checked).items()
+        for label, entry in both.items()
+        if entry is not None and entry.used
+    ]
+    summary = text_table(("cases", "values", *FIGURE_HEADERS), rows, right=range(2, 6))
     return f"{parameters}\n\n{cases}\n\n{summary}\n\n{found.runs} simulations"

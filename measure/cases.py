@@ -18,11 +18,10 @@ from simfa.errors import MeasureError, ShapeError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
 from simfa.measure.traffic import MeasuredTraffic
 from simfa.summary import Excluded
-from simfa.workload import AttentionShape
+from simfa.workload import SIZE_FIELDS, AttentionShape
 
 TABLES = ("fa3_ncu_h100_1500mhz.csv", "fa3_public.csv")
-SHAPE_COLUMNS = ("batch", "seqlen_q", "seqlen_kv", "heads_q", "heads_kv", "head_dim")
-REQUIRED_COLUMNS = ("gpu", *SHAPE_COLUMNS, "causal", "dtype", "latency_us")
+REQUIRED_COLUMNS = ("gpu", *SIZE_FIELDS, "causal", "dtype", "latency_us")
 
 # GPU text of a source, first match wins: preset, or None with the reason why no preset stands for that part.
 GPU_PRESETS: tuple[tuple[str, str | None, str], ...] = (
@@ -182,7 +181,7 @@ def _case(row: _Row) -> MeasuredCase | Excluded:
     launches = fields.get("launches") or "single"
     if launches not in ("single", "looped"):
         raise MeasureError(f"{place}: launches is {launches!r}; expected single or looped")
-    sizes: dict[str, Any] = {column: _number(row, column, int) for column in SHAPE_COLUMNS}
+    sizes: dict[str, Any] = {column: _number(row, column, int) for column in SIZE_FIELDS}
     try:
         shape = AttentionShape(**sizes, causal=fields["causal"].lower() in ("1", "true"), dtype=fields["dtype"])
         kernel_for(shape, version)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from simfa.clock import Activity
 from simfa.errors import MeasureError
-from simfa.measure.calibration_text import figures
+from simfa.measure.accuracy import error_figures
 from simfa.measure.cases import MeasuredCase
 from simfa.measure.results import SimulatedRun, activity_of
-from simfa.measure.summary_text import percent
+from simfa.measure.summary_text import FIGURE_HEADERS, figure_cells, percent
 from simfa.tables import text_table
 
 
@@ -80,11 +80,10 @@ def law_table(points: Sequence[ClockPoint], laws: dict[str, ClockLaw]) -> str:
     rows = []
     for name, law in laws.items():
         for half, fitted_on in (("calib", True), ("valid", False)):
-            found = figures([point.error(law) for point in points if point.fitted_on == fitted_on])
-            if found["used"]:
-                numbers = [f"{found['mape']:.2%}", f"{found['max_ape']:.2%}", percent(float(found["bias"] or 0))]
-                rows.append((name, _law_text(law), half, *numbers, str(found["used"])))
-    summary = text_table(("law", "ns a cycle", "half", "MAPE", "max", "bias", "used"), rows, right=range(3, 7))
+            found = error_figures([point.error(law) for point in points if point.fitted_on == fitted_on])
+            if found.used:
+                rows.append((name, _law_text(law), half, *figure_cells(found)))
+    summary = text_table(("law", "ns a cycle", "half", *FIGURE_HEADERS), rows, right=range(3, 7))
     cases = text_table(
         ("case", "half", "tensor", "CUDA", "L2", "DRAM", "ns a cycle", *laws),
         [

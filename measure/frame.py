@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from simfa.measure.launch import COLUMNS, MEASURED, SHAPE_COLUMNS, Launch
-from simfa.workload import AttentionShape
+from simfa.workload import SIZE_FIELDS, AttentionShape
 
 if TYPE_CHECKING:
     import pandas
 
-INTEGERS = ("device", "stream", "source_row", *SHAPE_COLUMNS[:-1])
+INTEGERS = ("device", "stream", "source_row", *SIZE_FIELDS, "causal")
 NUMBERS = ("start_ns", *MEASURED)
 _SIZES = tuple(COLUMNS.index(column) for column in ("grid", "block", "cluster"))
 _FLAGS = COLUMNS.index("flags")

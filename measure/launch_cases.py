@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from simfa.errors import MeasureError, ShapeError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
 from simfa.measure.benchmark_shape import NO_SHAPE
-from simfa.measure.cases import SHAPE_COLUMNS, CaseSet, MeasuredCase, preset_for
+from simfa.measure.cases import CaseSet, MeasuredCase, preset_for
 from simfa.measure.launch_rows import Policy, Row, launch_kind, read_rows
 from simfa.measure.mapping import Entry, assign, read_mapping
 from simfa.measure.traffic import TRAFFIC, MeasuredTraffic
 from simfa.summary import Excluded
-from simfa.workload import AttentionShape
+from simfa.workload import SIZE_FIELDS, AttentionShape
 
 # Launches whose clocks differ by more than this are averaged in cycles, not in time.
 SAME_CLOCK = 1e-3
@@ -46,7 +46,7 @@ def launch_sets(
     elif not any("batch" in row.added for row in rows):
         raise MeasureError(
             f"{', '.join(paths)}: launches carry no attention shape; say what they computed with --mapping cases.toml, "
-            f"or add the columns {', '.join(SHAPE_COLUMNS)}, causal and dtype"
+            f"or add the columns {', '.join(SIZE_FIELDS)}, causal and dtype"
         )
     groups: dict[_Key, list[Row]] = {}
     excluded: dict[Policy | None, list[Excluded]] = {}
@@ -124,7 +124,7 @@ def _check_ids(keys: Sequence[_Key]) -> None:
 
 def _own_shape(row: Row) -> AttentionShape | None:
     """Return the shape that the row's added columns state, all of them or none."""
-    columns = (*SHAPE_COLUMNS, "causal", "dtype")
+    columns = (*SIZE_FIELDS, "causal", "dtype")
     lacking = [column for column in columns if column not in row.added]
     if len(lacking) == len(columns):
         return None
@@ -132,7 +132,7 @@ def _own_shape(row: Row) -> AttentionShape | None:
         raise MeasureError(f"{row.place}: {', '.join(lacking)} is empty; a shape needs {', '.join(columns)}")
     if row.added["causal"].lower() not in ("0", "1", "true", "false"):
         raise MeasureError(f"{row.place}: causal is {row.added['causal']!r}; expected 0 or 1")
-    sizes: dict[str, Any] = {column: _number(row, column, int) for column in SHAPE_COLUMNS}
+    sizes: dict[str, Any] = {column: _number(row, column, int) for column in SIZE_FIELDS}
     return AttentionShape(**sizes, causal=row.added["causal"].lower() in ("1", "true"), dtype=row.added["dtype"])
 
 

@@ -2,13 +2,22 @@
 
 from collections.abc import Sequence
 
+from simfa.measure.accuracy import ErrorFigures
 from simfa.summary import SetResult, TrafficComparison, traffic_gaps
 from simfa.tables import text_table
+
+FIGURE_HEADERS = ("MAPE", "max", "bias", "used")
 
 
 def percent(fraction: float) -> str:
     """Return a signed fraction as a percentage."""
     return f"{fraction:+.2%}"
+
+
+def figure_cells(figures: ErrorFigures) -> tuple[str, ...]:
+    """Return the cells below `FIGURE_HEADERS`; `-` where there are no errors."""
+    signs = zip((figures.mape, figures.max_ape, figures.bias), ("", "", "+"), strict=True)
+    return *("-" if value is None else f"{value:{sign}.2%}" for value, sign in signs), str(figures.used)
 
 
 def interval_lines(result: SetResult) -> list[str]:

@@ -38,6 +38,10 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     p_in_registers: bool
     rescale_before_pv: bool
 
+    def largest_grid(self, sms: int) -> int:
+        """Return how many CTAs run at once on `sms` SMs, one an SM in whole clusters: a persistent kernel's grid."""
+        return sms // self.cluster * self.cluster
+
     def query_blocks(self, shape: AttentionShape) -> int:
         """Return the number of `tile_m`-row blocks of one head."""
         return ceil_div(shape.seqlen_q, self.tile_m)

@@ -15,6 +15,9 @@ MODELS = {
     "llama3.1-405b": (128, 8, 128),
 }
 
+# Fields of a shape that are sizes; mask and element type are the others.
+SIZE_FIELDS = ("batch", "seqlen_q", "seqlen_kv", "heads_q", "heads_kv", "head_dim")
+
 # Lengths of the paper's 15 cases (section 5.3).
 PAPER_SEQLENS = (512, 1024, 2048, 4096, 6144)
 
@@ -37,7 +40,7 @@ class AttentionShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def __post_init__(self) -> None:
         """Refuse sizes that cannot exist, with the field's name."""
-        for name in ("batch", "seqlen_q", "seqlen_kv", "heads_q", "heads_kv", "head_dim"):
+        for name in SIZE_FIELDS:
             value = getattr(self, name)
             if value < 1:
                 raise ShapeError(f"{name} is {value}; expected a positive whole number")

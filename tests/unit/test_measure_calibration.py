@@ -5,8 +5,9 @@ import math
 import pytest
 
 from simfa.errors import MeasureError
+from simfa.measure.accuracy import error_figures
 from simfa.measure.calibration import Calibration, Parameter, Target, calibrate
-from simfa.measure.calibration_text import figures, to_json, to_text
+from simfa.measure.calibration_text import to_json, to_text
 
 pytest.importorskip("scipy")
 
@@ -125,8 +126,8 @@ def test_what_cannot_be_fitted_is_refused(
 
 
 def test_figures_of_errors() -> None:
-    assert figures([0.02, -0.04]) == {"used": 2, "mape": pytest.approx(0.03), "max_ape": 0.04, "bias": -0.01}
-    assert figures([]) == {"used": 0, "mape": None, "max_ape": None, "bias": None}
+    assert error_figures([0.02, -0.04]) == (2, pytest.approx(0.03), 0.04, -0.01)
+    assert error_figures([]) == (0, None, None, None)
 
 
 def test_table_and_json_keep_the_halves_apart() -> None:

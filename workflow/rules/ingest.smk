@@ -17,7 +17,7 @@ rule ingest:
 rule validate_exports:
     input:
         table="results/ingested.csv",
-        mapping=config["mapping"],
+        mapping=config["mapping"] or [],
     output:
         csv=report("results/exports/summary.csv", caption="../report/summary.rst", category="Accuracy"),
         json="results/exports/summary.json",

@@ -17,11 +17,13 @@ def curve_arguments(wildcards):
     }[wildcards.table]
 
 
+# After the longest simulations (their priority is their length), before the short ones: no drawing is left for the end.
 rule memory_curve:
     output:
         "results/memory/{table}.csv",
     log:
         "results/logs/memory-{table}.log",
+    priority: 1000
     params:
         arguments=curve_arguments,
         package=PACKAGE,
@@ -44,6 +46,7 @@ rule memory_figures:
         ),
     log:
         "results/logs/memory-figures.log",
+    priority: 1000
     params:
         mshr=lambda wildcards, input: flags("--mshr", map("=".join, zip(map(str, MSHR_ENTRIES), input.mshr))),
         package=PACKAGE,

@@ -31,6 +31,7 @@ rule figures:
         ),
     log:
         "results/logs/figures.log",
+    priority: 1000
     params:
         package=PACKAGE,
     shell:
