@@ -134,6 +134,22 @@ def test_summary_says_why_the_tensor_core_idles_in_figures_that_add_up(folder) -
     assert "2 other reasons, 3.8% at most each" in table
 
 
+def test_peak_is_told_where_the_preset_is_known(folder) -> None:
+    spec = load_preset("h100-sxm", (), ["gpu.sm_clock_hz=1.5e9"]).spec
+    stats = statistics(model_shape("llama3-8b", 512))
+    stats["stall_cycles"]["tensor_pipe"] = {"busy": 1, "drain": 1}
+    for sha256, told in ((spec.sha256(), True), ("of other values", False)):
+        stats["manifest"]["gpu_preset_sha256"] = sha256
+        write_json(folder / "run/stats.json", stats)
+        found = re.search(
+            r"The TFLOPS are ([\d.]+)% of peak", Page(report(folder, "--run", str(folder / "run"))).text
+        )
+        assert bool(found) == told
+        if found:
+            peak_tflops = 4096 * 132 * 1.5e9 / 1e12
+            assert float(found[1]) == pytest.approx(100 * stats["tflops"] / peak_tflops, abs=0.06)
+
+
 @pytest.mark.parametrize(
     ("shares", "total", "parts"),
     [([1, 1, 1], 100, [34, 33, 33]), ([0.5, 0.25, 0.25], 3, [1, 1, 1]), ([2, 0, 1], 10, [7, 0, 3]), ([1], 7, [7])],
