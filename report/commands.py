@@ -26,7 +26,7 @@ _NAMED_PLACES = 4
 def explain(run: str, compare: str | None, as_json: bool) -> None:
     """Say where every cycle of RUN went: RUN is the -o folder of simulate or predict, or its stats.json."""
     from simfa.files import json_bytes
-    from simfa.report.attribution import causes, findings
+    from simfa.report.attribution import causes, findings, pipe_idle
     from simfa.report.explain import compare_text, explain_text
     from simfa.report.inputs import read_run
 
@@ -37,6 +37,7 @@ def explain(run: str, compare: str | None, as_json: bool) -> None:
                 "run": entry.name,
                 "shares": {role: {c.reason: c.share for c in found} for role, found in causes(entry.stats).items()},
                 "findings": [finding.sentence() for finding in findings(entry.stats)],
+                "tensor_pipe_idle": [cause._asdict() for cause in pipe_idle(entry.stats)],
             }
             for entry in runs
         ]

@@ -141,9 +141,7 @@ def test_peak_is_told_where_the_preset_is_known(folder) -> None:
     for sha256, told in ((spec.sha256(), True), ("of other values", False)):
         stats["manifest"]["gpu_preset_sha256"] = sha256
         write_json(folder / "run/stats.json", stats)
-        found = re.search(
-            r"The TFLOPS are ([\d.]+)% of peak", Page(report(folder, "--run", str(folder / "run"))).text
-        )
+        found = re.search(r"The TFLOPS are ([\d.]+)% of peak", Page(report(folder, "--run", str(folder / "run"))).text)
         assert bool(found) == told
         if found:
             peak_tflops = 4096 * 132 * 1.5e9 / 1e12
