@@ -142,7 +142,7 @@ said.overview = chart.view.map(Math.round);
 return said;
 """,
     )
-    assert found["window"] == [2000, 8000]
+    assert found["window"] == [3000, 9000]
     assert found["softmax"] == "ccbb44"
     assert (found["s"], found["o"], found["gapIsPlain"]) == ("228833", "77cc88", True)
     hidden, tip = found["tip"]
