@@ -60,7 +60,7 @@ class Page(HTMLParser):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """A folder with a compared set, a run of a synthetic log with its timeline, and a prediction."""
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: ten_percent_slow)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: ten_percent_slow)
     run = tmp_path / "run"
     (tmp_path / "guess").mkdir()
     run.mkdir()
