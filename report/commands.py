@@ -122,8 +122,10 @@ def report(
 
 def _pipeline(file: Path, stats: Path) -> Pipeline:
     """Return the chart of a timeline, with the shape of its run where that lies beside it."""
+    import numpy as np
+
     from simfa.report.gantt import gantt_chart
-    from simfa.report.gantt_view import gantt_view
+    from simfa.report.gantt_view import busy_shares, gantt_view
     from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
     from simfa.timeline import place_title, read_timeline
@@ -137,7 +139,9 @@ def _pipeline(file: Path, stats: Path) -> Pipeline:
     cut = "" if view["complete"] else f" Of the slices, those of cycles {first:,} to {last:,} are in this page."
     places = [place_title(place) for place in view["places"]]
     named = ", ".join(places) if len(places) <= _NAMED_PLACES else f"{places[0]} to {places[-1]}, {len(places)} of them"
-    caption = f"{shape}{named} over {view['end'] - view['begin']:,} cycles.{cut}"
+    (busy,) = busy_shares(slices, view["places"][0], np.array(view["window"], float))
+    loop = f" The chart opens on turns of the main loop in which the tensor pipe computes {busy:.1%} of the cycles."
+    caption = f"{shape}{named} over {view['end'] - view['begin']:,} cycles.{loop if busy else ''}{cut}"
     return Pipeline(view, png, caption)
 
 

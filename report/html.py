@@ -81,8 +81,8 @@ def context(
     has_traffic = bool(runs) or any(found["rows"] or found["gaps"] for found in traffic.values())
     parts = [
         ("summary", "Summary", True),
-        ("cycles", "Cycles", bool(runs)),
         ("pipeline", "Pipeline", pipeline is not None),
+        ("cycles", "Cycles", bool(runs)),
         ("accuracy", "Accuracy", True),
         ("traffic", "Traffic", has_traffic),
         *((section.anchor, section.anchor.capitalize(), True) for section in sections),

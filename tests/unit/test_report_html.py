@@ -160,9 +160,10 @@ def test_run_beside_the_timeline_is_explained(folder) -> None:
     page = Page(report(folder, "--timeline", str(folder / "run")))
     assert "producer spends 75.0% of its cycles" in page.text
     assert "B1 L512 S512 H32/8 D128 full fp16 on h100-sxm: SM 0 over 12,000 cycles." in page.text
+    assert "turns of the main loop in which the tensor pipe computes 90.0% of the cycles." in page.text
     write_timeline(folder / "run/timeline.npz", sms=6)
     many = Page(report(folder, "--timeline", str(folder / "run")))
-    assert "on h100-sxm: SM 0 to SM 5, 6 of them over 12,000 cycles." in many.text
+    assert "on h100-sxm: SM 0 to SM 5, 6 of them over 12,000 cycles. The chart" in many.text
     twice = Page(report(folder, "--timeline", str(folder / "run"), "--run", str(folder / "run")))
     assert twice.text.count("all reasons of run") == 1
 
