@@ -147,6 +147,9 @@ def read_timeline(path: str | Path) -> Timeline:
     """Return a `timeline.npz`; raises `ReportError` when it is no timeline or its arrays do not fit together."""
     file = Path(path)
     try:
+        with file.open("rb") as handle:
+            if not zipfile.is_zipfile(handle):
+                raise ReportError(f"{file}: not a timeline.npz; expected what simulate or predict --timeline wrote")
         with np.load(file, allow_pickle=False) as arrays:
             missing = [name for name in REQUIRED if name not in arrays]
             if missing:

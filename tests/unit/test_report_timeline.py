@@ -49,9 +49,12 @@ def test_arrays_that_do_not_fit(tmp_path, changes, message) -> None:
 
 
 def test_files_that_are_no_timeline(tmp_path) -> None:
-    (tmp_path / "t.npz").write_bytes(b"PK but not a zip")
-    with pytest.raises(ReportError, match=r"not a timeline\.npz"):
-        read_timeline(tmp_path / "t.npz")
+    for content in (b"PK but not a zip", b"some text\n", b""):
+        (tmp_path / "t.npz").write_bytes(content)
+        with pytest.raises(
+            ReportError, match=r"not a timeline\.npz; expected what simulate or predict --timeline wrote"
+        ):
+            read_timeline(tmp_path / "t.npz")
     np.savez(tmp_path / "u.npz", track=np.zeros(1))
     with pytest.raises(ReportError, match="array track_name, slice_name"):
         read_timeline(tmp_path / "u.npz")
