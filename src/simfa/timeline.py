@@ -17,7 +17,9 @@ barrier 9, ...      a role is `waiting`, or signals have `arrived`      role, or
 
 import json
 import os
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ TILE_COLUMNS = ("tile_sm", "tile_ordinal", "tile_m_block", "tile_head", "tile_ba
 _NAMES = ("track_name", "slice_name")
 _COUNTERS = ("counter_name", "counter_unit", "counter_cycle", "counter_value")
 REQUIRED = (*_NAMES, *SLICE_COLUMNS, "sm_clock_hz", "meta")
+
+# What numpy raises for an array file whose bytes are not what they were.
+_DAMAGED = (ValueError, EOFError, SyntaxError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 
 Integers = NDArray[np.int32]
 Cycles = NDArray[np.int64]
@@ -156,14 +161,14 @@ def read_timeline(path: str | Path) -> Timeline:
                 raise ReportError(f"{file}: array {', '.join(missing)} is missing; expected a timeline.npz of simulate")
             optional = [name for name in (*_COUNTERS, *TILE_COLUMNS) if name in arrays]
             data = {name: arrays[name] for name in (*REQUIRED, *optional)}
+            meta = json.loads(str(data["meta"]))
     except OSError as error:
         raise ReportError(f"{file}: cannot be read: {error}") from error
-    except (ValueError, zipfile.BadZipFile) as error:
-        raise ReportError(f"{file}: not a timeline.npz: {error}") from error
+    except _DAMAGED as error:
+        raise ReportError(f"{file}: damaged, record it again: {error}") from error
     _check(file, data)
     lists = {name: [str(text) for text in data[name]] for name in (*_NAMES, *_COUNTERS[:2]) if name in data}
     rest = {name: data[name] for name in (*SLICE_COLUMNS, *_COUNTERS[2:], *TILE_COLUMNS) if name in data}
-    meta = json.loads(str(data["meta"]))
     return Timeline(**(lists | rest), sm_clock_hz=float(data["sm_clock_hz"]), meta=meta)
 
 

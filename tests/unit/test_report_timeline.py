@@ -62,6 +62,18 @@ def test_files_that_are_no_timeline(tmp_path) -> None:
         read_timeline(tmp_path / "none.npz")
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_file_is_one_message(path, seed) -> None:
+    # Written as `save` does; fifty bytes in the packed arrays turned over.
+    read_timeline(path).save(path)
+    data = bytearray(path.read_bytes())
+    for place in np.random.default_rng(seed).integers(100, len(data) // 2, 50).tolist():
+        data[place] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(ReportError, match=rf"{path.name}: (damaged, record it again|not a timeline|array )"):
+        read_timeline(path)
+
+
 def test_window_counts_iterations(path, tmp_path) -> None:
     timeline = read_timeline(path)
     assert main_loop_window(timeline, "sm0") == (3000, 9000)
