@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from simfa.dram import Device, Dram, data_rate_of, load_device, load_mapping
+from simfa.errors import HardwareError
 from simfa.hardware import HardwareSpec
 from simfa.simulate import _core
 from simfa.units import ns_to_cycles
@@ -10,6 +11,7 @@ from simfa.units import ns_to_cycles
 _REFRESH = {"none": 0, "all-bank": 1, "per-bank": 2}
 # Half clocks in an SM cycle are kept as a fraction of numbers up to 2^22, which the engine can multiply with cycles.
 _MOST = 1 << 20
+_MOST_CLOCKS = (1 << 31) - 1
 
 
 def core_channel(
@@ -18,6 +20,10 @@ def core_channel(
     """Return the engine's description of one channel; raises `ValueError` naming the value that cannot be."""
     mapping = load_mapping(dram.mapping, device.organisation)
     ticks = half_clocks_per_cycle.limit_denominator(_MOST)
+    if max(device.timing.values()) > _MOST_CLOCKS:
+        raise ValueError(
+            f"DRAM clock: {float(device.half_clock_hz):g} half clocks a second are beyond what the engine holds"
+        )
     organisation = {name: getattr(device.organisation, name) for name in device.organisation.__struct_fields__}
     control = {
         "read_queue_entries": dram.read_queue_entries,
@@ -46,15 +52,19 @@ def core_channel(
 def preset_channel(hardware: HardwareSpec) -> _core.DramChannel:
     """Return the channel behind each slice of a preset; its data rate follows from the peak of all channels.
 
-    Raises `HardwareError` for an unknown standard, density or mapping, and `ValueError` for values that cannot be.
+    Raises `HardwareError` for an unknown standard, density or mapping and for clocks that no part has, and `ValueError`
+    for values that cannot be.
     """
     dram, clock_hz = hardware.memory.dram, hardware.gpu.sm_clock_hz
     rate = data_rate_of(dram.standard, hardware.memory.peak_bytes_per_s, hardware.l2.slices)
     device = load_device(dram.standard, dram.organisation, rate)
+    cycles_per_s = Fraction(clock_hz).limit_denominator(1)
+    if not cycles_per_s:
+        raise HardwareError(f"gpu.sm_clock_hz {clock_hz:g} is below one cycle a second")
     return core_channel(
         device,
         dram,
-        half_clocks_per_cycle=device.half_clock_hz / Fraction(clock_hz).limit_denominator(1),
+        half_clocks_per_cycle=device.half_clock_hz / cycles_per_s,
         line_bytes=hardware.l2.line_bytes,
         path_cycles=ns_to_cycles(dram.path_latency_ns, clock_hz),
     )

@@ -5,15 +5,20 @@ from typing import Literal
 
 import msgspec
 
-from simfa.errors import LogError
-from simfa.kernel import KernelSpec
-from simfa.schedule import Tile, static_tiles, tile_order
+from simfa.errors import LogError, ShapeError
+from simfa.kernel import KernelSpec, ceil_div
+from simfa.schedule import Tile, static_tiles, tile_count, tile_order
 from simfa.trace import Origin, Schedule, TileBinding, Trace
+from simfa.translate.builder import WGMMA_DEPTH
 from simfa.translate.events import Codes, Records, codes_of
 from simfa.translate.programs import KindStreams, ProgramStore, Rules
 from simfa.translate.tensor_maps import paper_layout, paper_rings, source_layout, source_rings, tensor_maps
 from simfa.verify import verify
 from simfa.workload import AttentionShape
+
+MOST_KEY_BLOCKS = 1 << 16  # a record holds the number of a block in 16 bits
+MOST_TILES = 1 << 22
+MOST_CTAS = 1 << 16
 
 StreamsOf = Callable[[Tile], KindStreams]
 ScheduleMode = Literal["replay", "model"]
@@ -37,8 +42,10 @@ def translate_streams(
     tile follows from the kernel. `origin.rules` chooses the rules; `origin.reconstructed` is set when events of a log
     were added.
 
-    Raises `LogError` for events that have no place in the kernel and `TraceError` when the outcome would hang.
+    Raises `ShapeError` for a shape or kernel that cannot be lowered, `LogError` for events that have no place in the
+    kernel and `TraceError` when the outcome would hang.
     """
+    _check_shape(shape, kernel, ctas)
     if not kernel.overlap:
         raise LogError(
             "the kernel runs without overlap inside a warpgroup, which no FA3 forward kernel in fp16 or bf16 does; "
@@ -62,6 +69,22 @@ def translate_streams(
     )
     verify(trace)
     return trace
+
+
+def _check_shape(shape: AttentionShape, kernel: KernelSpec, ctas: int) -> None:
+    """Raise `ShapeError` for what has no WGMMAs of its own, and for launches that are too large to list."""
+    if shape.dtype not in ("fp16", "bf16"):
+        raise ShapeError(f"dtype {shape.dtype} is not supported yet; expected fp16 or bf16")
+    for name, columns in (("head_dim", shape.head_dim), ("kernel.tile_n", kernel.tile_n)):
+        if columns % WGMMA_DEPTH:
+            raise ShapeError(f"{name} {columns} is not a multiple of {WGMMA_DEPTH}, the depth of a WGMMA")
+    for what, found, most in (
+        ("K/V blocks of a head", ceil_div(shape.seqlen_kv, kernel.tile_n), MOST_KEY_BLOCKS),
+        ("output tiles", tile_count(shape, kernel), MOST_TILES),
+        ("CTAs", ctas, MOST_CTAS),
+    ):
+        if found > most:
+            raise ShapeError(f"{shape.describe()}: {found} {what}; expected at most {most}; use a smaller shape")
 
 
 def model_tiles(shape: AttentionShape, kernel: KernelSpec, ctas: int) -> Iterable[Iterable[Tile]]:

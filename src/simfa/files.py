@@ -19,9 +19,12 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """Yield a file that becomes `path` when the block ends well, and vanishes when it does not.
 
     The file is written beside `path` under a temporary name, flushed to disk, then renamed. An `OSError` (disk full,
-    no permission, no such folder) becomes a `SimfaError` naming `path`.
+    no permission, no such folder) becomes a `SimfaError` naming `path`, and so do devices and pipes, which a rename
+    would replace.
     """
     target = Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise SimfaError(f"{target}: is a device or a pipe; expected the name of a file")
     temporary: str | None = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

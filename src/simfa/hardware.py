@@ -235,7 +235,7 @@ class HardwareSpec(Group, frozen=True):
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
 
 
-class Provenance(msgspec.Struct, frozen=True):
+class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where one value comes from; `range` is what a calibration may try."""
 
     status: Status
@@ -271,6 +271,8 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
     tables = [_read(name, "presets", preset_names())]
     seen = [name]
     while (parent := tables[0].get("extends")) is not None:
+        if not isinstance(parent, str):
+            raise HardwareError(f"preset {seen[-1]}: extends is {parent!r}; expected the name of a preset")
         if parent in seen:
             raise HardwareError(f"preset {name}: extends itself through {' -> '.join([*seen, str(parent)])}")
         seen.append(parent)
@@ -283,7 +285,7 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
     for override in overrides:
         _override(override, values, provenance)
     try:
-        spec = msgspec.convert(_nest(values), HardwareSpec)
+        spec = msgspec.convert(_nest(values, name), HardwareSpec)
     except msgspec.ValidationError as error:
         raise HardwareError(f"preset {name}: {str(error).replace('$.', '')}") from error
     return Preset(
@@ -295,7 +297,12 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
 
 def overlay_table(name: str) -> dict[str, Any]:
     """Return an overlay (shipped, or a path ending in `.toml`) as its TOML table; raises `HardwareError`."""
-    return _read(name, "presets/overlays", overlay_names())
+    table = _read(name, "presets/overlays", overlay_names())
+    if "extends" in table:
+        raise HardwareError(
+            f"overlay {name}: extends has no meaning in an overlay; give a whole preset as --gpu {name}"
+        )
+    return table
 
 
 def _read(name: str, folder: str, known: list[str]) -> dict[str, Any]:
@@ -305,6 +312,8 @@ def _read(name: str, folder: str, known: list[str]) -> dict[str, Any]:
             text = Path(name).read_text(encoding="utf-8")
         except OSError as error:
             raise HardwareError(f"{name}: cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise HardwareError(f"{name}: offset {error.start}: expected UTF-8 text; this is no TOML file") from error
     elif name in known:
         text = (resources.files("simfa") / folder / f"{name}.toml").read_text(encoding="utf-8")
     else:
@@ -349,20 +358,25 @@ def _override(text: str, values: dict[str, Any], provenance: dict[str, Provenanc
         hint = did_you_mean(path, values, "`simfa hardware show` lists all paths")
         raise HardwareError(f"override {text!r}: no such value; {hint}")
     try:
-        values[path] = tomllib.loads(f"v = {raw}")["v"]
+        read = tomllib.loads(f"v = {raw}")
     except tomllib.TOMLDecodeError:
-        values[path] = raw.strip()
+        read = {"v": raw.strip()}
+    if len(read) > 1:
+        raise HardwareError(f"override {text!r}: expected one value; give --set once for each")
+    values[path] = read["v"]
     provenance[path] = Provenance("assumed", "command line")
 
 
-def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested tables from dotted paths."""
+def _nest(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return nested tables from dotted paths; raises `HardwareError` where a path goes on below a value."""
     root: dict[str, Any] = {}
     for path, value in values.items():
         *groups, leaf = path.split(".")
         node = root
         for group in groups:
             node = node.setdefault(group, {})
+            if not isinstance(node, dict):
+                raise HardwareError(f"preset {name}: {path}: {group} is a value, not a group of values")
         node[leaf] = value
     return root
 

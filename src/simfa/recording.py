@@ -9,6 +9,8 @@ import msgspec
 
 LIMIT_SLICES = 2_000_000
 PERIOD_CYCLES = 1000
+MOST_SMS = 65536
+_MOST_DIGITS = 18  # numbers that the engine's 64 bits hold
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +35,7 @@ def parse_window(_: click.Context, __: click.Parameter, text: str | None) -> tup
     if text is None:
         return None
     begin, separator, end = text.partition(":")
-    if not separator or not begin.isdecimal() or not end.isdecimal() or int(begin) >= int(end):
+    if not separator or not _is_number(begin) or not _is_number(end) or int(begin) >= int(end):
         raise click.BadParameter(f"{text!r}: expected BEGIN:END in cycles, e.g. 10000:20000")
     return int(begin), int(end)
 
@@ -45,9 +47,9 @@ def parse_numbers(_: click.Context, __: click.Parameter, text: str | None) -> tu
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+        if not _is_number(first) or (dash and not _is_number(last)) or (dash and int(last) < int(first)):
             raise click.BadParameter(f"{text!r}: expected numbers and ranges, e.g. 0,4-7")
-        if int(last or first) > 65535:
+        if int(last or first) >= MOST_SMS:
             raise click.BadParameter(f"{text!r}: no chip has an SM {last or first}")
         numbers.update(range(int(first), int(last or first) + 1))
     return tuple(sorted(numbers))
@@ -59,12 +61,17 @@ def parse_tiles(_: click.Context, __: click.Parameter, text: str | None) -> tupl
         return ()
     parts = text.split("," if "," in text else ":")
     wanted = 3 if "," in text else 2
-    if len(parts) != wanted or not all(part.isdecimal() for part in parts):
+    if len(parts) != wanted or not all(_is_number(part) for part in parts):
         raise click.BadParameter(f"{text!r}: expected FIRST:LAST, ordinals of a CTA's tiles, or M_BLOCK,HEAD,BATCH")
     numbers = tuple(int(part) for part in parts)
     if wanted == 2 and numbers[0] > numbers[1]:
         raise click.BadParameter(f"{text!r}: the first tile comes after the last")
     return numbers
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a whole number that the engine can hold."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def recording_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +84,9 @@ def recording_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for option in reversed(
         [
-            click.option("--timeline", type=click.IntRange(0), default=0, help="Record slices of the first N SMs."),
+            click.option(
+                "--timeline", type=click.IntRange(0, MOST_SMS), default=0, help="Record slices of the first N SMs."
+            ),
             click.option(
                 "--timeline-sm",
                 "--timeline-cta",
@@ -97,7 +106,7 @@ def recording_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option(
                 "--timeline-period",
-                type=click.IntRange(0),
+                type=click.IntRange(0, (1 << 31) - 1),
                 default=PERIOD_CYCLES,
                 show_default=True,
                 help="Cycles between samples of the counters; 0 for none.",

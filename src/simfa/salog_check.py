@@ -34,6 +34,7 @@ RING_EVENTS = frozenset(
 BARRIER_EVENTS = frozenset({Event.BAR_SYNC_START, Event.BAR_SYNC_END, Event.BAR_ARRIVE})
 NAMED_BARRIERS = 16  # of a CTA, PTX ISA
 
+_UNLIMITED = 1 << 16  # the fields of a record have 16 bits
 _CODES = max(Event) + 2  # one more than the last event: stands for all unknown ones
 
 
@@ -62,17 +63,17 @@ class RecordRules:
         self._of_level = _table(of_level)
         self._of_role = {True: _table(PRODUCER_EVENTS), False: _table(CONSUMER_EVENTS)}
         key_blocks = ceil_div(shape.seqlen_kv, kernel.tile_n)
-        unlimited = np.full(_CODES, 1 << 16)
+        unlimited = np.full(_CODES, _UNLIMITED)
         self._limits = {field: unlimited.copy() for field in ("stage", "payload", "aux")}
         for event in RING_EVENTS:
-            self._limits["stage"][event] = kernel.stages
-            self._limits["payload"][event] = key_blocks
+            self._limits["stage"][event] = min(kernel.stages, _UNLIMITED)
+            self._limits["payload"][event] = min(key_blocks, _UNLIMITED)
         for event in BARRIER_EVENTS:
             self._limits["payload"][event] = NAMED_BARRIERS
-        self._limits["payload"][Event.TMA_Q_ISSUE] = kernel.query_blocks(shape)
-        self._limits["stage"][Event.TILE] = kernel.query_blocks(shape)
-        self._limits["payload"][Event.TILE] = shape.heads_q
-        self._limits["aux"][Event.TILE] = shape.batch
+        self._limits["payload"][Event.TMA_Q_ISSUE] = min(kernel.query_blocks(shape), _UNLIMITED)
+        self._limits["stage"][Event.TILE] = min(kernel.query_blocks(shape), _UNLIMITED)
+        self._limits["payload"][Event.TILE] = min(shape.heads_q, _UNLIMITED)
+        self._limits["aux"][Event.TILE] = min(shape.batch, _UNLIMITED)
 
     def first_fault(self, records: npt.NDArray[np.void], role: int) -> Fault | None:
         """Return the first record that a warp of `role` cannot have written, or None."""

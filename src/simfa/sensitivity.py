@@ -24,6 +24,15 @@ UNREAD: tuple[tuple[str, Callable[[HardwareSpec], bool], str], ...] = (
     ("tma.request_bytes", lambda hardware: hardware.tma.deduplicate, "read without tma.deduplicate alone"),
     ("l2.remote_copy.", lambda hardware: not hardware.l2.remote_copy.enabled, "read with l2.remote_copy.enabled alone"),
     ("memory.dram.", lambda hardware: hardware.memory.model != "hbm3", "read with memory.model = hbm3 alone"),
+    *(
+        (
+            f"memory.{name}",
+            lambda hardware: hardware.memory.model != "channel",
+            "read with memory.model = channel alone",
+        )
+        for name in ("efficiency", "latency_ns", "write_cost", "write_queue_entries")
+    ),
+    ("clock.", lambda _: True, "read by the sustained clock model alone"),
 )
 LINE_RATES = ("crossbar.sm_port_bytes_per_cycle", "l2.bytes_per_cycle_per_slice")
 # A whole number lands on the nearest valid one at most so far from its target, as a share of the step.

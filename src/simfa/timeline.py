@@ -16,6 +16,7 @@ barrier 9, ...      a role is `waiting`, or signals have `arrived`      role, or
 """
 
 import json
+import math
 import os
 import tokenize
 import zipfile
@@ -34,10 +35,26 @@ SLICE_COLUMNS = ("track", "name", "start_cycle", "end_cycle", "arg")
 TILE_COLUMNS = ("tile_sm", "tile_ordinal", "tile_m_block", "tile_head", "tile_batch", "tile_begin_cycle")
 _NAMES = ("track_name", "slice_name")
 _COUNTERS = ("counter_name", "counter_unit", "counter_cycle", "counter_value")
+# Dimensions and kinds of the arrays that are no lists of whole numbers.
+_KINDS = {
+    **dict.fromkeys((*_NAMES, "counter_name", "counter_unit"), (1, "U")),
+    "counter_value": (2, "f"),
+    "sm_clock_hz": (0, "f"),
+    "meta": (0, "U"),
+}
 REQUIRED = (*_NAMES, *SLICE_COLUMNS, "sm_clock_hz", "meta")
 
 # What numpy raises for an array file whose bytes are not what they were.
-_DAMAGED = (ValueError, EOFError, SyntaxError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (
+    ValueError,
+    TypeError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 Integers = NDArray[np.int32]
 Cycles = NDArray[np.int64]
@@ -166,14 +183,24 @@ def read_timeline(path: str | Path) -> Timeline:
         raise ReportError(f"{file}: cannot be read: {error}") from error
     except _DAMAGED as error:
         raise ReportError(f"{file}: damaged, record it again: {error}") from error
-    _check(file, data)
+    _check(file, data, meta)
     lists = {name: [str(text) for text in data[name]] for name in (*_NAMES, *_COUNTERS[:2]) if name in data}
     rest = {name: data[name] for name in (*SLICE_COLUMNS, *_COUNTERS[2:], *TILE_COLUMNS) if name in data}
     return Timeline(**(lists | rest), sm_clock_hz=float(data["sm_clock_hz"]), meta=meta)
 
 
-def _check(file: Path, data: dict[str, NDArray[Any]]) -> None:
+def _check(file: Path, data: dict[str, NDArray[Any]], meta: object) -> None:
     """Refuse arrays that do not fit together."""
+    for name, array in data.items():
+        dimensions, kinds = _KINDS.get(name, (1, "iu"))
+        if array.ndim != dimensions or array.dtype.kind not in kinds:
+            raise ReportError(
+                f"{file}: array {name} has {array.ndim} dimensions of {array.dtype}; simulate writes others"
+            )
+    if not isinstance(meta, dict):
+        raise ReportError(f"{file}: meta is no JSON object")
+    if not 0 < float(data["sm_clock_hz"]) < math.inf:
+        raise ReportError(f"{file}: sm_clock_hz is {float(data['sm_clock_hz'])}; expected a clock above zero")
     if len({len(data[name]) for name in SLICE_COLUMNS}) != 1:
         raise ReportError(f"{file}: arrays {', '.join(SLICE_COLUMNS)} differ in length")
     for index, names in (("track", "track_name"), ("name", "slice_name")):

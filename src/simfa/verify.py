@@ -14,11 +14,16 @@ from simfa.trace_operands import affine_operands
 from simfa.trace_places import NO_PLACES, FlatInstruction, Places, flat_instructions
 from simfa.verify_flow import Flow
 
+# Tensor maps: limits of cuTensorMapEncodeTiled, CUDA driver API.
 MAX_RANK = 5
 MAX_BOX = 256
+MAX_DIM = 1 << 32
+MAX_STRIDE = (1 << 40) - 1
 STRIDE_ALIGNMENT = 16
 NAMED_BARRIERS = 16  # of a CTA, PTX ISA
-_NO_SLOTS = (isa.TmaTensor, isa.TmaBulk, isa.MbWait, isa.AcquireStage, isa.ReleaseStage, isa.Wgmma)
+MAX_ADDRESS = (1 << 63) - 1
+MAX_NUMBER = (1 << 31) - 1  # of all operands but addresses: coordinates are 32 bits in PTX, counts in the engine
+_USES_SLOTS = (isa.TmaTensor, isa.TmaBulk, isa.MbWait, isa.AcquireStage, isa.ReleaseStage, isa.Wgmma)
 
 
 def verify(trace: Trace, places: Places = NO_PLACES) -> None:
@@ -34,6 +39,9 @@ def verify(trace: Trace, places: Places = NO_PLACES) -> None:
 def _faults(trace: Trace, places: Places) -> Iterator[str]:
     """Yield what can be seen to be wrong without running anything, in the order of the text."""
     declared = _declared(trace)
+    for name in ("tile_m", "tile_n", "stages", "consumers", "cluster") if trace.kernel is not None else ():
+        if getattr(trace.kernel, name) < 1:
+            yield f"{places.declaration('KERNEL')}: {name} {getattr(trace.kernel, name)}; expected at least 1"
     for tensor_map in trace.maps:
         for message in _map_faults(tensor_map, trace):
             yield f"{places.declaration('DEF_TMAP', tensor_map.name)}: {message}"
@@ -71,13 +79,13 @@ def _map_faults(tensor_map: TensorMap, trace: Trace) -> Iterator[str]:
         yield f"{len(tensor_map.box)} box extents; expected one for each of the {rank} dims"
     if len(tensor_map.strides) != rank - 1:
         yield f"{len(tensor_map.strides)} strides; expected {rank - 1}, one for each dim but the first"
-    for name, values, most in (("dims", tensor_map.dims, None), ("box", tensor_map.box, MAX_BOX)):
+    for name, values, most in (("dims", tensor_map.dims, MAX_DIM), ("box", tensor_map.box, MAX_BOX)):
         for extent in values:
-            if extent < 1 or (most is not None and extent > most):
-                yield f"{name} extent {extent}; expected {f'1 to {most}' if most else 'at least 1'}"
+            if not 1 <= extent <= most:
+                yield f"{name} extent {extent}; expected 1 to {most}"
     for stride in tensor_map.strides:
-        if stride < 1 or stride % STRIDE_ALIGNMENT:
-            yield f"stride {stride}; expected a positive multiple of {STRIDE_ALIGNMENT} bytes"
+        if not 1 <= stride <= MAX_STRIDE or stride % STRIDE_ALIGNMENT:
+            yield f"stride {stride}; expected a positive multiple of {STRIDE_ALIGNMENT} below 2^40 bytes"
     if tensor_map.element_bytes not in (1, 2, 4, 8):
         yield f"element_bytes {tensor_map.element_bytes}; expected 1, 2, 4 or 8"
     if tensor_map.base < 0:
@@ -94,6 +102,8 @@ def _ring_faults(ring: Ring) -> Iterator[str]:
     for name, value, least in (("stages", ring.stages, 1), ("bytes", ring.bytes, 0), ("releases", ring.releases, 1)):
         if value < least:
             yield f"{name} {value}; expected at least {least}"
+    if ring.stages > MAX_NUMBER:
+        yield f"stages {ring.stages}; expected at most {MAX_NUMBER}"
     if ring.empty not in ("mbarrier", "named"):
         yield f"empty {ring.empty!r}; expected mbarrier or named"
 
@@ -148,7 +158,7 @@ def _program_faults(program: Program, declared: _Declared, places: Places) -> It
 def _slots_of(instruction: Instruction) -> Iterator[Slot]:
     if isinstance(instruction, isa.Wgmma):
         yield from (operand for operand in (instruction.a, instruction.b) if isinstance(operand, Slot))
-    elif isinstance(instruction, _NO_SLOTS):
+    elif isinstance(instruction, _USES_SLOTS):
         yield instruction.slot
 
 
@@ -160,13 +170,14 @@ def _instruction_faults(flat: FlatInstruction, declared: _Declared) -> Iterator[
             yield f"ring {slot.ring!r} is not defined; expected one of {', '.join(rings) or 'none'}"
     for name, operand in affine_operands(instruction):
         last = operand.start + operand.step * ((flat.repeats or 1) - 1)
-        if operand.start < 0 or last < 0:
-            yield f"{name} runs from {operand.start} to {last}; expected values >= 0"
+        most = MAX_ADDRESS if name == "address" else MAX_NUMBER
+        if not (0 <= operand.start <= most and 0 <= last <= most):
+            yield f"{name} runs from {operand.start} to {last}; expected values from 0 to {most}"
         if operand.step and flat.repeats is None:
             yield f"{name} has step {operand.step} outside a REPEAT; expected 0"
     for name, least in _MINIMA.get(type(instruction), ()):
-        if getattr(instruction, name) < least:
-            yield f"{name} {getattr(instruction, name)}; expected at least {least}"
+        if not least <= getattr(instruction, name) <= MAX_NUMBER:
+            yield f"{name} {getattr(instruction, name)}; expected {least} to {MAX_NUMBER}"
     if isinstance(instruction, isa.TmaTensor | isa.TmaStore):
         if instruction.map not in maps:
             yield f"tensor map {instruction.map!r} is not defined; expected one of {', '.join(maps) or 'none'}"
@@ -215,7 +226,7 @@ def _binding_faults(trace: Trace, places: Places) -> Iterator[str]:
                 yield f"{place}: program {name} is of role {programs[name].role}; expected role {role} at this place"
     for name in trace.prologue:
         for flat in flat_instructions(programs[name]) if name is not None else ():
-            if isinstance(flat.instruction, _NO_SLOTS):
+            if isinstance(flat.instruction, _USES_SLOTS):
                 place = places.instruction(str(name), flat.position, flat.instruction)
                 yield f"{place}: a prologue cannot use ring slots; they belong to tiles"
 

@@ -15,11 +15,7 @@ from simfa.isa import Affine, Slot
 from simfa.trace import Program, Ring, TensorMap
 from simfa.trace_places import Places, flat_instructions
 from simfa.verify_loops import LoopSkipper
-from simfa.verify_state import Cta, Fill, Read, Role, Step, Window
-
-
-class FlowError(Exception):
-    """What is wrong with the instruction being executed."""
+from simfa.verify_state import Cta, Fill, FlowError, Read, Role, Step, Window
 
 
 class Flow:

@@ -8,6 +8,11 @@ from simfa.isa import Affine, Instruction, Repeat, Slot
 from simfa.trace import Program, Ring
 
 Fact = tuple[str, int]  # ring, ordinal: this fill is complete
+MOST_AHEAD = 1 << 16
+
+
+class FlowError(Exception):
+    """What is wrong with the instruction being executed."""
 
 
 class Step(NamedTuple):
@@ -68,9 +73,14 @@ class Window:
         self.fills: deque[Fill] = deque()
 
     def fill(self, ordinal: int) -> Fill | None:
-        """Return a fill, or None when it is over."""
+        """Return a fill, or None when it is over; raises `FlowError` for one that is far ahead of the oldest."""
         if ordinal < self.base:
             return None
+        if ordinal - self.base > MOST_AHEAD:
+            raise FlowError(
+                f"{self.ring.name}[{ordinal}] is more than {MOST_AHEAD} fills ahead of {self.ring.name}[{self.base}], "
+                "which is not over yet"
+            )
         while len(self.fills) <= ordinal - self.base:
             self.fills.append(Fill())
         return self.fills[ordinal - self.base]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -41,6 +42,20 @@ def test_missing_folder_is_named(tmp_path: Path) -> None:
         atomic_write(target),
     ):
         pass
+
+
+def test_pipes_and_devices_are_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(os.devnull)
+    for target in (pipe, link):
+        with (
+            pytest.raises(SimfaError, match="is a device or a pipe; expected the name of a file"),
+            atomic_write(target),
+        ):
+            pass
+    assert pipe.is_fifo() and link.is_symlink()
 
 
 def limit_file_size() -> None:

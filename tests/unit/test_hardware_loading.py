@@ -63,6 +63,8 @@ def test_overlays_change_something(name: str, tmp_path: Path) -> None:
         ("tma.request_bytes=256", "tma.request_bytes 256 does not divide a 128-byte line"),
         ("memory.write_queue_entries=0", r"Expected `int` >= 1 - at `memory\.write_queue_entries`"),
         ("memory.efficiency=1.5", r"<= 1\.0 - at `memory\.efficiency`"),
+        ("memory.efficiency=nan", r"at `memory\.efficiency`"),
+        ("tma.max_lines_in_flight=1\nb=2", "expected one value; give --set once for each"),
     ],
 )
 def test_wrong_overrides(override: str, message: str) -> None:
@@ -108,11 +110,32 @@ def test_own_preset_extends_another(tmp_path: Path) -> None:
         ),
         ("not toml", "not valid TOML"),
         ("[gpu]\n", "missing required field"),
+        ("extends = 3\n", r"mine\.toml: extends is 3; expected the name of a preset"),
+        (
+            'extends = "h100-sxm"\n[l2.ways]\nx = { value = 1, status = "paper", source = "x" }\n',
+            r"l2\.ways\.x: ways is a value, not a group of values",
+        ),
+        (
+            'extends = "h100-sxm"\n[l2]\nways = { value = 10, status = "paper", source = "x", rnage = [1, 2] }\n',
+            r"l2\.ways: Object contains unknown field `rnage`",
+        ),
     ],
 )
 def test_wrong_preset_files(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(HardwareError, match=message):
         load_preset(own(tmp_path, text))
+
+
+def test_presets_are_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b"# \xb5s\n")
+    with pytest.raises(HardwareError, match=r"latin\.toml: offset 2: expected UTF-8 text"):
+        load_preset(str(path))
+
+
+def test_overlays_extend_nothing(tmp_path: Path) -> None:
+    with pytest.raises(HardwareError, match=r"extends has no meaning in an overlay; give a whole preset as --gpu"):
+        load_preset("h100-sxm", [own(tmp_path, 'extends = "h20"\n')])
 
 
 def test_circle_of_presets(tmp_path: Path) -> None:

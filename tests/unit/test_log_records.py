@@ -1,5 +1,6 @@
 """Which records a reader refuses: events, stages, blocks and tiles that the kernel cannot have logged."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -64,3 +65,10 @@ def test_every_event_belongs_to_a_role():
     for event in Event:
         faults = [RULES[2].first_fault(row((event, 0, 0, 0)), role) for role in (0, 1)]
         assert None in faults, event
+
+
+@pytest.mark.parametrize("field", ["batch", "heads_q", "seqlen_q", "seqlen_kv"])
+def test_sizes_beyond_a_record_limit_nothing(field):
+    shape = msgspec.structs.replace(SHAPE, **{field: 10**20})
+    tile = row((Event.TILE, 0, 0, 0))
+    assert RecordRules(shape, kernel_for(SHAPE), 2).first_fault(tile, 0) is None

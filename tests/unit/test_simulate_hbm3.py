@@ -123,3 +123,16 @@ def test_every_burst_is_counted() -> None:
         result = bench(pattern, transfers=3000)
         moved = result.fraction_of_peak * result.peak_bytes_per_s * result.simulated_ns * 1e-9 / 32
         assert round(moved) + result.forwarded_reads + result.absorbed_writes == 3000
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("gpu.sm_clock_hz=1e-3", "gpu.sm_clock_hz 0.001 is below one cycle a second"),
+        ("memory.peak_bytes_per_s=1e300", "half clocks a second are beyond what the engine holds"),
+    ],
+)
+def test_clocks_that_no_part_has(override: str, message: str) -> None:
+    hardware = load_preset("h100-sxm", overrides=["memory.model=hbm3", override])
+    with pytest.raises(SimfaError, match=message):
+        predict(SHAPE, hardware)

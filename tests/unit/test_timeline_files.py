@@ -141,6 +141,35 @@ def test_counters_that_do_not_fit(tmp_path) -> None:
         read_timeline(write_timeline(tmp_path / "t.npz", **wrong))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"meta": np.array("{")}, "damaged, record it again: Expecting property name"),
+        ({"meta": np.array("[]")}, "meta is no JSON object"),
+        ({"sm_clock_hz": np.float64(0)}, r"sm_clock_hz is 0\.0; expected a clock above zero"),
+        ({"sm_clock_hz": np.float64("nan")}, "sm_clock_hz is nan; expected a clock above zero"),
+        ({"track": np.zeros((2, 2), np.int32)}, "array track has 2 dimensions of int32"),
+        ({"arg": np.array(["x"])}, "array arg has 1 dimensions of <U1"),
+        ({"name": np.int32(3)}, "array name has 0 dimensions of int32"),
+    ],
+)
+def test_arrays_that_are_no_timeline_s(path, tmp_path, changes, message) -> None:
+    with np.load(path) as arrays:
+        np.savez(tmp_path / "t.npz", **{**arrays, **changes})
+    with pytest.raises(ReportError, match=message):
+        read_timeline(tmp_path / "t.npz")
+
+
+def test_files_that_are_no_archive(path, tmp_path) -> None:
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    (tmp_path / "empty.npz").write_bytes(b"")
+    whole = path.read_bytes()
+    (tmp_path / "spoiled.npz").write_bytes(whole[:300] + bytes(200) + whole[500:])
+    for name in ("one.npy", "empty.npz", "spoiled.npz"):
+        with pytest.raises(ReportError, match=f"{name}: not a timeline.npz"):
+            read_timeline(tmp_path / name)
+
+
 def test_parquet_reads_back(path, tmp_path) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow", reason="needs pyarrow")

@@ -194,6 +194,12 @@ def test_empty_window_keeps_the_results(tmp_path) -> None:
         (("--timeline-tile", "1,2"), "FIRST:LAST, ordinals"),
         (("--timeline-tile", "3:1"), "the first tile comes after the last"),
         (("--timeline-window", "9:9"), "expected BEGIN:END"),
+        (("--timeline", "1", "--timeline-window", f"0:{10**23}"), "expected BEGIN:END"),
+        (("--timeline", "1", "--timeline-window", "0:" + "9" * 5000), "expected BEGIN:END"),
+        (("--timeline-sm", "0-" + "9" * 5000), "expected numbers and ranges"),
+        (("--timeline-tile", f"0:{10**20}"), "FIRST:LAST, ordinals"),
+        (("--timeline", f"{10**12}"), "not in the range"),
+        (("--timeline", "1", "--timeline-period", f"{10**20}"), "not in the range"),
     ],
 )
 def test_flags_that_are_wrong(tmp_path, flags, message) -> None:

@@ -6,12 +6,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from simfa.errors import LogError
+from simfa.errors import LogError, ShapeError
 from simfa.events import Event
 from simfa.hardware import load_preset
 from simfa.instrument.event_order import begin_events, tile_events
 from simfa.instrument.synthetic import synthesize
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
+from simfa.pipeline import kernel_trace
 from simfa.salog import LogMetadata, LogSource, RowHeaders
 from simfa.trace import Trace
 from simfa.trace_text import format_trace
@@ -293,6 +294,30 @@ def test_ctas_without_tiles_are_fine() -> None:
     shape = AttentionShape(batch=1, seqlen_q=256, seqlen_kv=256, heads_q=1, heads_kv=1, head_dim=128)
     trace = translate_log(log_of(shape)).trace
     assert [len(tiles) for tiles in trace.schedule.tiles] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "tile_n", "message"),
+    [
+        ({"dtype": "fp8"}, 176, "dtype fp8 is not supported yet"),
+        ({"head_dim": 24}, 176, "head_dim 24 is not a multiple of 16"),
+        ({}, 100, "kernel.tile_n 100 is not a multiple of 16"),
+        ({"seqlen_kv": 176 * 65536 + 1}, 176, "65537 K/V blocks of a head; expected at most 65536"),
+        ({"batch": 10**20}, 176, "output tiles; expected at most 4194304"),
+    ],
+)
+def test_shapes_that_would_run_as_others_are_refused(changes: dict[str, Any], tile_n: int, message: str) -> None:
+    shape = msgspec.structs.replace(shape_of(), **changes)
+    kernel = msgspec.structs.replace(kernel_for(shape_of()), tile_n=tile_n)
+    with pytest.raises(ShapeError, match=message):
+        kernel_trace(shape, kernel, 132)
+
+
+def test_a_log_of_another_dtype_is_not_taken_for_fp16() -> None:
+    log = log_of(shape_of())
+    eight_bits = msgspec.structs.replace(log.metadata, shape=msgspec.structs.replace(log.metadata.shape, dtype="fp8"))
+    with pytest.raises(ShapeError, match="dtype fp8 is not supported yet"):
+        translate_log(Edited(log, lambda header, records: records, eight_bits))
 
 
 def test_llama_405b_at_6144_tokens_is_small() -> None:
