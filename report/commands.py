@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Of making a report: the chart, the figures, the page.
 _STEPS = 3
+# SMs that are named one by one above the chart.
+_NAMED_PLACES = 4
 
 
 @click.command()
@@ -24,7 +26,7 @@ _STEPS = 3
 def explain(run: str, compare: str | None, as_json: bool) -> None:
     """Say where every cycle of RUN went: RUN is the -o folder of simulate or predict, or its stats.json."""
     from simfa.files import json_bytes
-    from simfa.report.attribution import causes, findings
+    from simfa.report.attribution import causes, findings, pipe_idle
     from simfa.report.explain import compare_text, explain_text
     from simfa.report.inputs import read_run
 
@@ -35,6 +37,7 @@ def explain(run: str, compare: str | None, as_json: bool) -> None:
                 "run": entry.name,
                 "shares": {role: {c.reason: c.share for c in found} for role, found in causes(entry.stats).items()},
                 "findings": [finding.sentence() for finding in findings(entry.stats)],
+                "tensor_pipe_idle": [cause._asdict() for cause in pipe_idle(entry.stats)],
             }
             for entry in runs
         ]
@@ -119,11 +122,13 @@ def report(
 
 def _pipeline(file: Path, stats: Path) -> Pipeline:
     """Return the chart of a timeline, with the shape of its run where that lies beside it."""
+    import numpy as np
+
     from simfa.report.gantt import gantt_chart
-    from simfa.report.gantt_view import gantt_view
+    from simfa.report.gantt_view import busy_shares, gantt_view
     from simfa.report.html import Pipeline
     from simfa.report.inputs import read_run
-    from simfa.timeline import read_timeline
+    from simfa.timeline import place_title, read_timeline
 
     slices = read_timeline(file)
     png = gantt_chart(slices, next(iter(slices.places()), ""))
@@ -132,7 +137,11 @@ def _pipeline(file: Path, stats: Path) -> Pipeline:
     view = gantt_view(slices)
     first, last = view["shown"]
     cut = "" if view["complete"] else f" Of the slices, those of cycles {first:,} to {last:,} are in this page."
-    caption = f"{shape}{', '.join(view['places'])} over {view['end'] - view['begin']:,} cycles.{cut}"
+    places = [place_title(place) for place in view["places"]]
+    named = ", ".join(places) if len(places) <= _NAMED_PLACES else f"{places[0]} to {places[-1]}, {len(places)} of them"
+    (busy,) = busy_shares(slices, view["places"][0], np.array(view["window"], float))
+    loop = f" The chart opens on turns of the main loop in which the tensor pipe computes {busy:.1%} of the cycles."
+    caption = f"{shape}{named} over {view['end'] - view['begin']:,} cycles.{loop if busy else ''}{cut}"
     return Pipeline(view, png, caption)
 
 

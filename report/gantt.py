@@ -106,15 +106,19 @@ def _shape(timeline: Timeline) -> str:
 def main_loop_window(timeline: Timeline, place: str, iterations: int = 6) -> tuple[int, int]:
     """Return the cycles of so many turns of a place's main loop, or of what there is of them; else all cycles.
 
-    Turns are those of the first consumer, logged or simulated. Raises `ReportError` for a timeline without slices.
+    Turns are those of the first consumer, logged or simulated. The cold start and the edges of tiles make such a
+    stretch longer: it is one with the length of the lower quartile. Raises `ReportError` for a timeline without slices.
     """
     if not len(timeline):
         raise ReportError("the timeline holds no slice; record some SMs with --timeline")
     turns = _pipe_turns(timeline.of_track(f"{place}/tensor")) or _softmax_turns(timeline, place)
     if len(turns) < 2:
         return int(timeline.start_cycle.min()), int(timeline.end_cycle.max())
-    first = min(1, len(turns) - 2)
-    return turns[first], turns[min(first + iterations, len(turns) - 1)]
+    count = min(iterations, len(turns) - 1)
+    lengths = [end - start for start, end in zip(turns, turns[count:], strict=False)]
+    typical = [n for n, length in enumerate(lengths) if length == sorted(lengths)[(len(lengths) - 1) // 4]]
+    first = typical[len(typical) // 2]
+    return turns[first], turns[first + count]
 
 
 def _pipe_turns(pipe: Timeline) -> list[int]:

@@ -113,15 +113,18 @@ def _kind(unit: str) -> str:
 
 def _busy(timeline: Timeline, place: str, begin: int, end: int) -> list[int]:
     """Return how busy the tensor pipe of a place was, in thousandths, for equal bins of the recording."""
-    name = f"{place}/tensor"
     bins = min(OVERVIEW_BINS, max(1, end - begin))
-    if name not in timeline.track_name:
-        return [0] * bins
-    idle = [number for number, label in enumerate(timeline.slice_name) if label == "drain"]
-    here = (timeline.track == timeline.track_name.index(name)) & ~np.isin(timeline.name, idle)
-    edges = np.linspace(begin, end, bins + 1)
-    done = _busy_before(timeline.start_cycle[here], timeline.end_cycle[here], edges)
-    return np.rint(np.clip(np.diff(done) / np.diff(edges), 0, 1) * 1000).astype(int).tolist()  # type: ignore[no-any-return]
+    shares = busy_shares(timeline, place, np.linspace(begin, end, bins + 1))
+    return np.rint(shares * 1000).astype(int).tolist()  # type: ignore[no-any-return]
+
+
+def busy_shares(timeline: Timeline, place: str, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much of the cycles between one edge and the next the tensor pipe of a place computes, 0 to 1."""
+    pipe = timeline.of_track(f"{place}/tensor")
+    computing = np.array([label != "drain" for label in pipe.labels()], bool)
+    done = _busy_before(pipe.start_cycle[computing], pipe.end_cycle[computing], edges)
+    shares: NDArray[np.float64] = np.clip(np.diff(done) / np.diff(edges), 0, 1)
+    return shares
 
 
 def _busy_before(start: NDArray[np.int64], end: NDArray[np.int64], at: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -81,8 +81,8 @@ def context(
     has_traffic = bool(runs) or any(found["rows"] or found["gaps"] for found in traffic.values())
     parts = [
         ("summary", "Summary", True),
-        ("cycles", "Cycles", bool(runs)),
         ("pipeline", "Pipeline", pipeline is not None),
+        ("cycles", "Cycles", bool(runs)),
         ("accuracy", "Accuracy", True),
         ("traffic", "Traffic", has_traffic),
         *((section.anchor, section.anchor.capitalize(), True) for section in sections),
@@ -174,12 +174,28 @@ def _pipe_view(stats: RunStats) -> dict[str, Any] | None:
         "idle": f"{idle_shares / 10:.1f}%",
         "idle_us": f"{idle_parts / 100:,.2f}",
         "bar": "tensor pipe" if all(entry.reason in REASONS for entry in idle) else "where a CTA ran",
+        "peak": _of_peak(stats),
         "all_us": f"{stats.latency_us:,.2f}",
         "rows": [
             {"share": f"{share / 10:.1f}%", "us": f"{part / 100:,.2f}", "colour": colour, "why": why, "reason": reason}
             for share, part, (colour, why, reason) in zip(shares, parts, rows, strict=False)
         ],
     }
+
+
+def _of_peak(stats: RunStats) -> str:
+    """Return which part of the preset's peak rate the run reaches, as text; empty where its values are not known."""
+    if stats.tflops is None or stats.partial:
+        return ""
+    base, *overlays = stats.manifest.gpu_preset.split("+")
+    for changes in ([], [f"gpu.sm_clock_hz={stats.sm_clock_hz!r}"]):
+        try:
+            spec = load_preset(base, overlays, changes).spec
+        except HardwareError:
+            return ""
+        if spec.sha256() == stats.manifest.gpu_preset_sha256:
+            return f"{1e12 * stats.tflops / spec.tensor_flop_per_s:.1%}"
+    return ""
 
 
 def whole_parts(shares: Sequence[float], total: int) -> list[int]:

@@ -1,7 +1,8 @@
 """Files and words of a finished run: `stats.json`, `timeline.npz`, the table on stdout, the progress line."""
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,17 +21,27 @@ from simfa.trace import Trace
 
 
 class RunMeter:
-    """The progress line of one run, wiped when the block ends."""
+    """The progress line of one run, or of several that follow each other, wiped when a block ends."""
 
-    def __init__(self, what: str, *, quiet: bool = False) -> None:
-        """Measure the run called `what`."""
-        self._meter = Meter(what, 1.0, quiet=quiet)
+    def __init__(self, what: str, total: float = 1.0, *, quiet: bool = False) -> None:
+        """Measure the run called `what`, or runs of a known size in all; `total` is 0 where nobody knows it."""
+        self._meter = Meter(what, total, quiet=quiet)
+        self._before, self._size, self._name = 0.0, total, ""
+
+    @contextlib.contextmanager
+    def part(self, name: str, size: float) -> Iterator["RunMeter"]:
+        """Measure one of several runs, which makes up so much of the total."""
+        self._name, self._size = f"{name}, ", size
+        with self:
+            yield self
+        self._before += size
 
     def update(self, progress: Progress) -> None:
         """Draw how far the run is, by tiles begun."""
         rate = progress.cycles / progress.seconds if progress.seconds else 0.0
         share = progress.tiles_begun / progress.tiles if progress.tiles else 0.0
-        self._meter.update(share, f"cycle {progress.cycles:,}, {rate / 1e3:,.0f} k cycles/s")
+        detail = f"{self._name}cycle {progress.cycles:,}, {rate / 1e3:,.0f} k cycles/s"
+        self._meter.update(self._before + self._size * share, detail)
 
     def __enter__(self) -> "RunMeter":
         """Start."""

@@ -127,6 +127,8 @@ def simulator(
     if folder is not None:
         make_folder(folder)
 
+    meter = RunMeter("calibrate", 0.0, quiet=quiet)  # how often the fit will ask is not known
+
     def simulate(index: int, values: tuple[float, ...]) -> float:
         case = cases[index]
         settings = [
@@ -142,7 +144,7 @@ def simulator(
         known = None if folder is None else folder / f"{key}.json"
         if known is not None and known.is_file():
             return float(known.read_text())
-        with RunMeter(f"{case.id} {' '.join(settings)}", quiet=quiet) as meter:
+        with meter.part(f"{case.id} {' '.join(settings)}", 0.0):
             latency_us = run(trace, preset.spec, threads=threads, progress=meter.update).latency_us
         if known is not None:
             write_json(known, latency_us)
@@ -184,7 +186,7 @@ def fit_clock(name: str, folders: tuple[str, ...], max_seqlen: int | None, threa
         if missing:
             raise MeasureError(f"set {name}: no run of {', '.join(case.id for case in missing)}")
     else:
-        simulate = validate_cli.simulator(threads, quiet=quiet)
+        simulate = validate_cli.simulator(threads, cases, quiet=quiet)
         pairs = [(case, run_from(simulate(case), case.id)) for case in cases]
     points = clock_points(pairs)
     fitted = fit_law(points)

@@ -18,6 +18,7 @@ barrier 9, ...      a role is `waiting`, or signals have `arrived`      role, or
 import json
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -42,6 +43,18 @@ _KINDS = {
     "meta": (0, "U"),
 }
 REQUIRED = (*_NAMES, *SLICE_COLUMNS, "sm_clock_hz", "meta")
+
+# What numpy raises for an array file whose bytes are not what they were.
+_DAMAGED = (
+    ValueError,
+    TypeError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 Integers = NDArray[np.int32]
 Cycles = NDArray[np.int64]
@@ -156,6 +169,9 @@ def read_timeline(path: str | Path) -> Timeline:
     """Return a `timeline.npz`; raises `ReportError` when it is no timeline or its arrays do not fit together."""
     file = Path(path)
     try:
+        with file.open("rb") as handle:
+            if not zipfile.is_zipfile(handle):
+                raise ReportError(f"{file}: not a timeline.npz; expected what simulate or predict --timeline wrote")
         with np.load(file, allow_pickle=False) as arrays:
             missing = [name for name in REQUIRED if name not in arrays]
             if missing:
@@ -165,8 +181,8 @@ def read_timeline(path: str | Path) -> Timeline:
             meta = json.loads(str(data["meta"]))
     except OSError as error:
         raise ReportError(f"{file}: cannot be read: {error}") from error
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ReportError(f"{file}: not a timeline.npz: {error}") from error
+    except _DAMAGED as error:
+        raise ReportError(f"{file}: damaged, record it again: {error}") from error
     _check(file, data, meta)
     lists = {name: [str(text) for text in data[name]] for name in (*_NAMES, *_COUNTERS[:2]) if name in data}
     rest = {name: data[name] for name in (*SLICE_COLUMNS, *_COUNTERS[2:], *TILE_COLUMNS) if name in data}

@@ -90,7 +90,7 @@ def validate(
     summary = (
         join(sets, folders, clock_model)
         if folders
-        else simulate(sets, simulator(threads, quiet=quiet), stats, clock_model)
+        else simulate(sets, simulator(threads, distinct(sets), quiet=quiet), stats, clock_model)
     )
     if output is not None:
         write(summary, Path(output), [*tables, *([mapping] if mapping else [])])
@@ -175,8 +175,27 @@ def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int
     return CaseSet(entry.name, tuple(cases), tuple(excluded))
 
 
-def simulator(threads: int, *, quiet: bool) -> Simulator:
-    """Return the function that simulates a case at its clock and with its kernel: `stats.json` of that run."""
+def distinct(sets: Sequence[CaseSet]) -> list[MeasuredCase]:
+    """Return the cases to simulate: the same launch in two sets is simulated once."""
+    found: dict[Any, MeasuredCase] = {}
+    for entry in sets:
+        for case in entry.cases:
+            found.setdefault(_launch(case), case)
+    return list(found.values())
+
+
+def _launch(case: MeasuredCase) -> Any:
+    """Return what a simulation of a case depends on."""
+    from simfa.measure.results import clock_of
+
+    return case.shape, case.preset, case.kernel_version, clock_of(case)
+
+
+def simulator(threads: int, cases: Sequence[MeasuredCase], *, quiet: bool) -> Simulator:
+    """Return the function that simulates a case at its clock and with its kernel: `stats.json` of that run.
+
+    `cases` are all that will be simulated: the progress line counts their FLOP.
+    """
     from simfa.hardware import load_preset
     from simfa.kernel import kernel_for
     from simfa.measure.results import clock_of
@@ -184,10 +203,12 @@ def simulator(threads: int, *, quiet: bool) -> Simulator:
     from simfa.simulate.engine import run
     from simfa.simulate.run_files import RunMeter, run_stats
 
+    meter = RunMeter("validate", sum(case.shape.flops for case in cases), quiet=quiet)
+
     def simulate_case(case: MeasuredCase) -> dict[str, Any]:
         preset = load_preset(case.preset, overrides=[f"gpu.sm_clock_hz={clock_of(case)!r}"])
         trace = kernel_trace(case.shape, kernel_for(case.shape, case.kernel_version), preset.spec.gpu.sm_count)
-        with RunMeter(f"{case.id} {case.shape.describe()}", quiet=quiet) as meter:
+        with meter.part(case.id, case.shape.flops):
             result = run(trace, preset.spec, threads=threads, progress=meter.update)
         return run_stats(result, preset, trace, command="validate", inputs={})
 
@@ -197,8 +218,8 @@ def simulator(threads: int, *, quiet: bool) -> Simulator:
 def simulate(
     sets: Sequence[CaseSet], simulate_case: Simulator, stats_folder: str | None, clock_model: ClockModel = "nominal"
 ) -> Summary:
-    """Simulate every case once and return the summary; the same launch in two sets is not simulated twice."""
-    from simfa.measure.results import clock_of, run_from
+    """Simulate every launch once and return the summary."""
+    from simfa.measure.results import run_from
     from simfa.measure.summary import set_result
     from simfa.summary import Summary
 
@@ -207,7 +228,7 @@ def simulate(
     for entry in sets:
         pairs = []
         for case in entry.cases:
-            key = (case.shape, case.preset, case.kernel_version, clock_of(case))
+            key = _launch(case)
             if key not in done:
                 stats = simulate_case(case)
                 done[key] = run_from(stats, case.id)

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -49,6 +51,27 @@ def test_every_command_exists_and_helps(command: str) -> None:
 @pytest.mark.parametrize("command", ["doctor", "hardware", "validate", "predict", "report"])
 def test_command_help_loads_nothing_heavy(command: str) -> None:
     assert probe([command, "--help"])[1].startswith("probe 0 [] ")
+
+
+# Commands that never take two seconds; all others have a progress line, and a flag against it.
+INSTANT = {"doctor", "explain", "hardware explain", "hardware list", "hardware show", "instrument patch"}
+
+
+def leaves(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield every command below a group, with its full name."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for below in command.list_commands(context):
+        found = command.get_command(context, below)
+        assert found is not None
+        yield from leaves(found, f"{name} {below}".strip())
+
+
+def test_every_long_command_can_be_quiet() -> None:
+    loud = {name for name, command in leaves(simfa) if not any("--quiet" in entry.opts for entry in command.params)}
+    assert loud == INSTANT
 
 
 def test_unknown_command_is_a_usage_error_with_a_suggestion() -> None:

@@ -82,7 +82,7 @@ def test_the_table_says_which_clock() -> None:
 
 
 def test_validate_passes_the_model_on(monkeypatch) -> None:
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: ten_percent_slow)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: ten_percent_slow)
     done = CliRunner().invoke(simfa, ["validate", "--set", "s01", "--clock-model", "sustained", "--json"])
     (entry,) = json.loads(done.stdout)["sets"]
     assert entry["clock_model"] == "sustained"

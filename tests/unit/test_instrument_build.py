@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+import simfa.instrument.build as build_module
 from simfa.errors import InstrumentError
 from simfa.instrument.build import LIBRARY_NAME, Build, build_library, copy_build, read_manifest
 from simfa.instrument.commands import instrument
@@ -77,6 +78,28 @@ def test_a_build_is_cached_and_its_manifest_complete(tree: Fa3Sources, compiler,
     assert {hit["rule"] for hit in manifest["rules"]} >= {"TMA_K_ISSUE", "WAIT_WG_1", "TILE"}
     assert all(sums["before"] != sums["after"] for sums in manifest["files"].values())
     assert manifest["cost"]["peak_memory_bytes"] > 0
+
+
+def test_earlier_builds_tell_how_long_the_next_one_takes(
+    tree: Fa3Sources, compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = []
+    real = build_module.watched_run
+
+    def spy(command, what, *, expected_seconds, quiet):
+        expected.append(expected_seconds)
+        return real(command, what, expected_seconds=expected_seconds, quiet=quiet)
+
+    monkeypatch.setattr(build_module, "watched_run", spy)
+    for level, seconds in ((0, 60.0), (1, 100.0)):
+        library = build_library(tree, level, KERNELS, compiler(), quiet=True).library
+        manifest = library.with_name(f"{LIBRARY_NAME}.manifest.json")
+        facts = msgspec.json.decode(manifest.read_bytes())
+        facts["cost"]["wall_seconds"] = seconds
+        manifest.write_bytes(msgspec.json.encode(facts))
+    build_library(tree, 2, [*KERNELS, parse_kernel("hdim64-fp16-full-cluster1")], compiler(), quiet=True)
+    # Nothing is known at first; then one kernel took 60 s, and then 80 s on average, of which two are to be built.
+    assert expected == [0.0, 60.0, 160.0]
 
 
 @pytest.mark.parametrize("lost", [[LIBRARY_NAME], [f"{LIBRARY_NAME}.manifest.json"], []])

@@ -84,7 +84,7 @@ def test_each_half_of_s01_has_every_head_dimension_and_mask() -> None:
 
 def test_command(monkeypatch) -> None:
     # The stand-in is always as busy, whatever the case.
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: ten_percent_slow)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: ten_percent_slow)
     done = CliRunner().invoke(simfa, ["calibrate", "--clock-law", "--max-seqlen", "512"])
     assert "3 looped cases to fit a clock law on" in str(done.exception)
 
@@ -92,7 +92,7 @@ def test_command(monkeypatch) -> None:
         changes = {"tensor_utilization": case.shape.head_dim / 400, "dram_read_bytes": 10_000 * case.shape.seqlen_kv}
         return ten_percent_slow(case) | changes
 
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: busy)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: busy)
     done = CliRunner().invoke(simfa, ["calibrate", "--clock-law"], catch_exceptions=False)
     assert done.exit_code == 0
     assert "fitted" in done.output and "S01-019" in done.output

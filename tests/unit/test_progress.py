@@ -118,10 +118,10 @@ def test_waiting_returns_what_the_work_returns_or_raises() -> None:
 def test_another_program_is_watched(monkeypatch: pytest.MonkeyPatch, expected: float, shown: str) -> None:
     monkeypatch.setattr(simfa.progress, "time", time)
     monkeypatch.setattr(simfa.progress, "QUIET_SECONDS", 0.0)
-    monkeypatch.setattr(watched_process, "REDRAW_SECONDS", 0.01)
+    monkeypatch.setattr(watched_process, "REDRAW_SECONDS", 0.001)  # an interpreter takes longer to start
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    script = "import sys, time; print('out', flush=True); print('err', file=sys.stderr); time.sleep(0.3); sys.exit(3)"
+    script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
     done = watched_run([sys.executable, "-c", script], "nvcc", expected_seconds=expected)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert f"\r\x1b[Knvcc: {shown}" in terminal.getvalue()

@@ -146,6 +146,11 @@ def test_explain_says_all_of_why_the_tensor_pipe_idles(tmp_path) -> None:
         "  4.6%  the warpgroup that uses it next is computing softmax",
         "  0.4%  2 smaller reasons",
     ]
+    (entry,) = json.loads(explain(str(tmp_path), "--json"))
+    assert sum(cause["share"] for cause in entry["tensor_pipe_idle"]) == pytest.approx(0.65)
+    assert entry["tensor_pipe_idle"][1] == {
+        "reason": "drain", "share": pytest.approx(0.1), "why": "a WGMMA group drains: no new group may start",
+    }  # fmt: skip
 
 
 def test_explain_compares_two_runs(two_runs) -> None:
@@ -158,6 +163,7 @@ def test_explain_json(two_runs) -> None:
     (entry,) = json.loads(explain(str(two_runs / "before"), "--json"))
     assert entry["shares"]["producer"] == {"acquire_stage": 0.75, "issue": 0.25}
     assert len(entry["findings"]) == 3
+    assert entry["tensor_pipe_idle"] == []
 
 
 def test_explain_wrong_file(tmp_path) -> None:

@@ -53,7 +53,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_timeline(run / "timeline.npz", sms=2)
     write_figures(folder / "figures")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validate_cli, "simulator", lambda threads, quiet: ten_percent_slow)
+        patch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: ten_percent_slow)
         for arguments in (
             ["validate", "--set", "ncu-1500", "--set", "s13", "-o", str(folder)],
             ["report", "--summary", str(folder / "summary.json"), "--run", str(run), "--timeline", str(run),
@@ -142,7 +142,7 @@ said.overview = chart.view.map(Math.round);
 return said;
 """,
     )
-    assert found["window"] == [2000, 8000]
+    assert found["window"] == [3000, 9000]
     assert found["softmax"] == "ccbb44"
     assert (found["s"], found["o"], found["gapIsPlain"]) == ("228833", "77cc88", True)
     hidden, tip = found["tip"]

@@ -60,7 +60,7 @@ class Page(HTMLParser):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """A folder with a compared set, a run of a synthetic log with its timeline, and a prediction."""
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: ten_percent_slow)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: ten_percent_slow)
     run = tmp_path / "run"
     (tmp_path / "guess").mkdir()
     run.mkdir()
@@ -134,6 +134,20 @@ def test_summary_says_why_the_tensor_core_idles_in_figures_that_add_up(folder) -
     assert "2 other reasons, 3.8% at most each" in table
 
 
+def test_peak_is_told_where_the_preset_is_known(folder) -> None:
+    spec = load_preset("h100-sxm", (), ["gpu.sm_clock_hz=1.5e9"]).spec
+    stats = statistics(model_shape("llama3-8b", 512))
+    stats["stall_cycles"]["tensor_pipe"] = {"busy": 1, "drain": 1}
+    for sha256, told in ((spec.sha256(), True), ("of other values", False)):
+        stats["manifest"]["gpu_preset_sha256"] = sha256
+        write_json(folder / "run/stats.json", stats)
+        found = re.search(r"The TFLOPS are ([\d.]+)% of peak", Page(report(folder, "--run", str(folder / "run"))).text)
+        assert bool(found) == told
+        if found:
+            peak_tflops = 4096 * 132 * 1.5e9 / 1e12
+            assert float(found[1]) == pytest.approx(100 * stats["tflops"] / peak_tflops, abs=0.06)
+
+
 @pytest.mark.parametrize(
     ("shares", "total", "parts"),
     [([1, 1, 1], 100, [34, 33, 33]), ([0.5, 0.25, 0.25], 3, [1, 1, 1]), ([2, 0, 1], 10, [7, 0, 3]), ([1], 7, [7])],
@@ -145,7 +159,11 @@ def test_whole_parts_add_up(shares, total, parts) -> None:
 def test_run_beside_the_timeline_is_explained(folder) -> None:
     page = Page(report(folder, "--timeline", str(folder / "run")))
     assert "producer spends 75.0% of its cycles" in page.text
-    assert "B1 L512 S512 H32/8 D128 full fp16 on h100-sxm: sm0 over 12,000 cycles." in page.text
+    assert "B1 L512 S512 H32/8 D128 full fp16 on h100-sxm: SM 0 over 12,000 cycles." in page.text
+    assert "turns of the main loop in which the tensor pipe computes 90.0% of the cycles." in page.text
+    write_timeline(folder / "run/timeline.npz", sms=6)
+    many = Page(report(folder, "--timeline", str(folder / "run")))
+    assert "on h100-sxm: SM 0 to SM 5, 6 of them over 12,000 cycles. The chart" in many.text
     twice = Page(report(folder, "--timeline", str(folder / "run"), "--run", str(folder / "run")))
     assert twice.text.count("all reasons of run") == 1
 

@@ -49,9 +49,12 @@ def test_arrays_that_do_not_fit(tmp_path, changes, message) -> None:
 
 
 def test_files_that_are_no_timeline(tmp_path) -> None:
-    (tmp_path / "t.npz").write_bytes(b"PK but not a zip")
-    with pytest.raises(ReportError, match=r"not a timeline\.npz"):
-        read_timeline(tmp_path / "t.npz")
+    for content in (b"PK but not a zip", b"some text\n", b""):
+        (tmp_path / "t.npz").write_bytes(content)
+        with pytest.raises(
+            ReportError, match=r"not a timeline\.npz; expected what simulate or predict --timeline wrote"
+        ):
+            read_timeline(tmp_path / "t.npz")
     np.savez(tmp_path / "u.npz", track=np.zeros(1))
     with pytest.raises(ReportError, match="array track_name, slice_name"):
         read_timeline(tmp_path / "u.npz")
@@ -59,10 +62,22 @@ def test_files_that_are_no_timeline(tmp_path) -> None:
         read_timeline(tmp_path / "none.npz")
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_file_is_one_message(path, seed) -> None:
+    # Written as `save` does; fifty bytes in the packed arrays turned over.
+    read_timeline(path).save(path)
+    data = bytearray(path.read_bytes())
+    for place in np.random.default_rng(seed).integers(100, len(data) // 2, 50).tolist():
+        data[place] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(ReportError, match=rf"{path.name}: (damaged, record it again|not a timeline|array )"):
+        read_timeline(path)
+
+
 def test_window_counts_iterations(path, tmp_path) -> None:
     timeline = read_timeline(path)
-    assert main_loop_window(timeline, "sm0") == (2000, 8000)
-    assert main_loop_window(timeline, "sm0", 20) == (2000, 11000)
+    assert main_loop_window(timeline, "sm0") == (3000, 9000)
+    assert main_loop_window(timeline, "sm0", 20) == (1000, 11000)
     assert main_loop_window(timeline, "sm9") == (0, 12000)
     assert main_loop_window(read_timeline(write_timeline(tmp_path / "short.npz", iterations=3)), "sm0") == (1000, 2000)
     with pytest.raises(ReportError, match="the timeline holds no slice"):
@@ -75,7 +90,11 @@ def test_window_goes_by_the_turns_of_the_tensor_pipe(path) -> None:
     pipe = timeline.track == timeline.track_name.index("sm0/tensor")
     start = np.where(pipe, timeline.start_cycle + 10, timeline.start_cycle)
     changed = msgspec.structs.replace(timeline, arg=np.where(pipe, 1, timeline.arg), start_cycle=start)
-    assert main_loop_window(changed, "sm0", 3) == (2010, 5010)
+    assert main_loop_window(changed, "sm0", 3) == (5010, 8010)
+    # The last three turns take twice as long: five of the eight stretches are as before, and one of them is shown.
+    slow = np.where(pipe & (start > 9000), 2 * start, start)
+    changed = msgspec.structs.replace(changed, start_cycle=slow)
+    assert main_loop_window(changed, "sm0", 3) == (3010, 6010)
 
 
 def test_gantt_is_a_png_and_deterministic(path) -> None:

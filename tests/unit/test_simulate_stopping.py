@@ -19,6 +19,8 @@ from simfa.kernel import kernel_for
 from simfa.pipeline import kernel_trace, predict
 from simfa.progress import Meter
 from simfa.simulate import engine
+from simfa.simulate.engine import Progress
+from simfa.simulate.run_files import RunMeter
 from simfa.workload import AttentionShape
 
 SHAPE = AttentionShape(batch=1, seqlen_q=512, seqlen_kv=512, heads_q=8, heads_kv=8, head_dim=128, causal=True)
@@ -61,6 +63,21 @@ def test_meter_draws_on_a_terminal_after_two_seconds(monkeypatch: pytest.MonkeyP
     assert drawn[1] == "run:  20%, 8 s left, detail"
     assert drawn[4] == "run:  50%, 5 s left, detail"
     assert drawn[-1] == "", "the line is wiped"
+
+
+def test_meter_of_several_runs_counts_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stream = _Clock(), _Terminal()
+    monkeypatch.setattr(simfa.progress, "time", clock)
+    monkeypatch.setattr("sys.stderr", stream)
+    meter = RunMeter("validate", 8.0)
+    with meter.part("short", 2.0):
+        clock.now += 1.0
+        meter.update(Progress(cycles=5_000, tiles_begun=1, tiles=2, seconds=1.0))
+    with meter.part("long", 6.0):
+        clock.now += 2.0
+        meter.update(Progress(cycles=20_000, tiles_begun=1, tiles=3, seconds=2.0))
+    # Nothing in the first two seconds; then 2 of 8 and a third of 6 are done, in 3 s.
+    assert stream.getvalue() == "\r\x1b[Kvalidate:  50%, 3 s left, long, cycle 20,000, 10 k cycles/s\r\x1b[K"
 
 
 def test_meter_is_silent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

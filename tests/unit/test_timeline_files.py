@@ -144,7 +144,7 @@ def test_counters_that_do_not_fit(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"meta": np.array("{")}, "not a timeline.npz: Expecting property name"),
+        ({"meta": np.array("{")}, "damaged, record it again: Expecting property name"),
         ({"meta": np.array("[]")}, "meta is no JSON object"),
         ({"sm_clock_hz": np.float64(0)}, r"sm_clock_hz is 0\.0; expected a clock above zero"),
         ({"sm_clock_hz": np.float64("nan")}, "sm_clock_hz is nan; expected a clock above zero"),
@@ -165,8 +165,12 @@ def test_files_that_are_no_archive(path, tmp_path) -> None:
     (tmp_path / "empty.npz").write_bytes(b"")
     whole = path.read_bytes()
     (tmp_path / "spoiled.npz").write_bytes(whole[:300] + bytes(200) + whole[500:])
-    for name in ("one.npy", "empty.npz", "spoiled.npz"):
-        with pytest.raises(ReportError, match=f"{name}: not a timeline.npz"):
+    for name, message in (
+        ("one.npy", "not a timeline.npz"),
+        ("empty.npz", "not a timeline.npz"),
+        ("spoiled.npz", "damaged"),
+    ):
+        with pytest.raises(ReportError, match=f"{name}: {message}"):
             read_timeline(tmp_path / name)
 
 

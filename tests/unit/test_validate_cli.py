@@ -25,7 +25,7 @@ def calls(monkeypatch) -> list[str]:
         asked.append(case.id)
         return ten_percent_slow(case)
 
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: predictor)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: predictor)
     return asked
 
 

@@ -33,7 +33,7 @@ def simulated(monkeypatch) -> list:
         asked.append(case)
         return ten_percent_slow(case)
 
-    monkeypatch.setattr(validate_cli, "simulator", lambda threads, quiet: predictor)
+    monkeypatch.setattr(validate_cli, "simulator", lambda threads, cases, quiet: predictor)
     return asked
 
 

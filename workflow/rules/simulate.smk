@@ -36,7 +36,7 @@ rule perfetto_trace:
     input:
         "results/timeline/timeline.npz",
     output:
-        report("results/run.pftrace", caption="../report/perfetto.rst", category="Timeline"),
+        "results/run.pftrace",
     log:
         "results/logs/perfetto_trace.log",
     params:
