@@ -39,7 +39,8 @@ def run_chase(
     timed = lines[np.arange(steps) % len(lines)].tolist()
     copies = [Copy(address=line * line_bytes, length=_COPY_BYTES) for line in timed]
     trace = copy_trace([[copies]], box_bytes=_COPY_BYTES)
-    warm = np.tile(lines, warm_passes)[-WARM_CAPACITIES * hardware.l2.capacity_bytes // line_bytes :]
+    most = -(-WARM_CAPACITIES * hardware.l2.capacity_bytes // line_bytes)
+    warm = np.tile(lines, min(warm_passes, -(-most // len(lines))))[-most:]
     inside = timed_inside(hardware)
     result = run(trace, plain_loads(inside) if method == "load" else inside, warm=[(0, warm)])
     counters = result.counters

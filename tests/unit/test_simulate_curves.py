@@ -116,6 +116,14 @@ def test_copies_hide_the_far_side_while_all_lines_fit_near() -> None:
     assert 0.4 < beyond.hop_share < 0.6
 
 
+def test_passes_beyond_what_l2_remembers_cost_nothing() -> None:
+    found = [
+        run_chase(h800(), working_set_bytes=4 * MIB, method="load", steps=50, warm_passes=passes)
+        for passes in (60, 10**12)
+    ]
+    assert found[0] == found[1]
+
+
 def test_latency_does_not_depend_on_the_window() -> None:
     """Warmed runs are as repeatable as others: any window and number of threads, the same cycles."""
     lines = np.random.default_rng(5).permutation(4096).astype(np.uint32)
