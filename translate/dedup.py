@@ -1,6 +1,6 @@
 """Four warps of a warpgroup to one stream of events."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -32,18 +32,26 @@ class MergedWarps(NamedTuple):
 
 
 def merge_warps(
-    warps: Mapping[int, Records], role: int, place: str, *, allow_disagreement: bool = False
+    warps: Mapping[int, Records],
+    role: int,
+    place: str,
+    *,
+    allow_disagreement: bool = False,
+    truncated: bool = False,
 ) -> MergedWarps:
     """Return the stream of a warpgroup from the records of its warps, by warp number; rows may be missing.
 
     All warps must have logged the same events; timestamps differ and are ignored. Of the producer one warp works and
     the others have nothing to say. The store of O, which one elected warp does, is taken from whoever logged it.
     With `allow_disagreement` the events that most warps agree on win, at equal votes those of the lowest warp; else a
-    disagreement is a `LogError` naming `place`, warp, record and event.
+    disagreement is a `LogError` naming `place`, warp, record and event. In a `truncated` log a warp that stops where
+    another goes on is cut, and has no vote.
     """
     if role == PRODUCER:
         loading = {warp: records for warp, records in warps.items() if np.isin(records["event"], _LOADS).any()}
         warps = loading or warps
+    if truncated:
+        warps = {warp: records for warp, records in warps.items() if not _is_cut(records, warps.values())}
     votes: dict[bytes, list[int]] = {}
     for warp in sorted(warps):
         votes.setdefault(_content(_common(warps[warp])), []).append(warp)
@@ -63,6 +71,13 @@ def _common(records: Records) -> Records:
     """Return the records that every warp of the warpgroup writes."""
     elected = np.isin(records["event"], _ELECTED)
     return records[~elected] if elected.any() else records
+
+
+def _is_cut(records: Records, others: Iterable[Records]) -> bool:
+    """Return whether some other warp wrote the same records and then more."""
+    mine = _common(records)
+    longer = (other for other in map(_common, others) if len(other) > len(mine))
+    return any(_content(other[: len(mine)]) == _content(mine) for other in longer)
 
 
 def _content(records: Records) -> bytes:

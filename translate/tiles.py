@@ -135,7 +135,13 @@ class _Reader:
                 continue
             if not rows:
                 raise LogError(f"block {block}: no warp of role {role} logged; log at least one warp of each warpgroup")
-            merged = merge_warps(rows, role, f"block {block}", allow_disagreement=self._allow_disagreement)
+            merged = merge_warps(
+                rows,
+                role,
+                f"block {block}",
+                allow_disagreement=self._allow_disagreement,
+                truncated=self._truncated,
+            )
             self.outvoted += len(merged.outvoted)
             place = f"block {block} warp {merged.warp}"
             wrong = first_wrong_stage(merged.records, self._kernel.stages)

@@ -110,3 +110,16 @@ def test_at_equal_votes_the_lowest_warp_wins() -> None:
     merged = merge_warps(warps, 1, "block 0", allow_disagreement=True)
     assert merged.warp == 5
     assert [lost.warp for lost in merged.outvoted] == [6]
+
+
+def test_a_row_of_a_truncated_log_that_stops_early_has_no_vote() -> None:
+    cut = rows(1)
+    cut[7] = cut[7][:9]
+    merged = merge_warps(cut, 1, "block 0", truncated=True)
+    assert (merged.warp, merged.outvoted) == (4, ())
+    assert events(merged.records) == events(rows(1)[4])
+    with pytest.raises(LogError, match="record 9 of warp 7 is missing"):
+        merge_warps(cut, 1, "block 0")
+    cut[7]["payload"][8] += 1
+    with pytest.raises(LogError, match="warps of role 1 disagree: record 8 of warp 7"):
+        merge_warps(cut, 1, "block 0", truncated=True)
