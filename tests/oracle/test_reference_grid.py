@@ -107,7 +107,7 @@ def test_a_dynamic_cta_without_acquires_asks_for_the_next_tile_when_it_begins_on
 
 
 def test_role_0_asks_at_its_last_acquire_whether_the_stage_is_free_or_not():
-    # One stage. Role 0 works 5 cycles, acquires fill 0 at 5 (free), fill 1 at 6 (not free, but it asks), copies nothing.
+    # One stage. Role 0 works 5 cycles, acquires fill 0 at 5 (free) and fill 1 at 6 (not free, but it asks).
     # Role 1 issues at 1 and releases fill 0 at 41: fill 1 is acquired at 42. The answer to the request of 6 is there at
     # 46; role 0 is through at 43 and begins its second tile at 46.
     rings = (ring(stages=1, size=0),)

@@ -227,9 +227,9 @@ TEST(frontend_asks_the_grid_for_tiles) {
 TEST(frontend_asks_at_the_last_acquire) {
     const Config config = bare(kLatency);
     for (const bool blocked : {false, true}) {
-        Kernel kernel = dynamic_kernel({blocked ? work(5) + acquire(0) + acquire(1) : acquire(0) + acquire(1),
-                                        work(40) + release(0) + release(1)},
-                                       1, 5);
+        Kernel kernel = dynamic_kernel(
+            {blocked ? work(5) + acquire(0) + acquire(1) : acquire(0) + acquire(1), work(40) + release(0) + release(1)},
+            1, 5);
         kernel.rings = {ring(0, blocked ? 1 : 2)};
         SmBench bench(config, kernel);
         bench.grant_at(60, {-1, 0, 0, 0});
