@@ -23,11 +23,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     `tile_m`, `tile_n`: rows of Q and of K/V per CTA (T_M is per CTA, not per warpgroup). `ctas_per_sm`: O_limit.
     `cluster`: CTAs that share each K/V load by multicast. `schedule`: `static` (persistent, query block fastest),
-    `lpt_l2_sections` (FA3 causal: longest tile first inside sections of heads) or `single_tile` (one tile a CTA, in
-    the order of `static`). `kv_order`: every tile walks K/V the same way, or the direction alternates from one tile
-    of a CTA to its next (`sawtooth`). Under a mask `static` is not modelled: its tiles of unequal length drift apart
-    without bound. `pack_gqa`: rows of the G query heads share tiles. `splits`: CTAs that share
-    the K/V of one tile.
+    `lpt_l2_sections` (FA3 causal: longest tile first inside sections of heads) or `single_tile` (whoever is free takes
+    the next tile in the order of `static`: one tile a CTA, or FA3's causal counter before 2025). `kv_order`: every tile
+    walks K/V the same way, or the direction alternates from one tile of a CTA to its next (`sawtooth`). Under a mask
+    `static` is not modelled: its tiles of unequal length drift apart without bound. `pack_gqa`: rows of the G query
+    heads share tiles. `splits`: CTAs that share the K/V of one tile.
     """
 
     name: str
@@ -139,7 +139,7 @@ def fa3_kernel(attention: Attention, version: str = "latest", splits: int = 1) -
 
 
 def _schedule(spec: KernelSpec, splits: int) -> Schedule:
-    if splits > 1:
+    if splits > 1 or spec.schedule == "dynamic-in-order":
         return "single_tile"
     return "static" if spec.schedule == "static" else "lpt_l2_sections"
 

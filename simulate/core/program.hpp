@@ -61,6 +61,13 @@ struct Instruction {
 
 struct Program {
     std::vector<Instruction> code;  // ends with `finish`
+
+    // The ACQUIRE_STAGE that comes last, if there is one.
+    const Instruction* last_acquire() const {
+        for (auto instruction = code.rbegin(); instruction != code.rend(); ++instruction)
+            if (instruction->op == Op::acquire_stage) return &*instruction;
+        return nullptr;
+    }
 };
 
 struct Ring {

@@ -116,7 +116,10 @@ bool Sm::begin_tile(int index, Cycle now) {
     set_program(role, role.kind->programs[index]);
     if (index == 0) {
         ++stats_.tiles;
-        if (kernel_.dynamic) host_.request_tile(index_, now);
+        if (kernel_.dynamic) {
+            asks_at_ = kernel_.programs[role.program].last_acquire();
+            if (asks_at_ == nullptr) host_.request_tile(index_, now);
+        }
     }
     role.ready = now;
     role.edge_due = index > 0 && config_.tile_edge_cycles > 0;
@@ -227,6 +230,8 @@ Sm::Outcome Sm::issue(int index, Cycle now) {
         case Op::acquire_stage: {
             const bool named = barriers_.ring(ring).named;
             account(index, now, acquire_reason(ring));
+            if (role.pc == asks_at_ && (role.body == nullptr || role.iteration + 1 == role.body[-1].count))
+                host_.request_tile(index_, now);
             if (!barriers_.free_for(ring, fill)) {
                 block(role, Role::Wait::stage, role.reason, ring, fill, 0);
                 return Outcome::blocked;

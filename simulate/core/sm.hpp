@@ -168,7 +168,8 @@ class Sm {
     TmaEngine tma_;
     std::array<Role, kMaxRoles> roles_;
     std::array<Cycle, kMaxRoles> role_end_{};
-    std::vector<Tile> granted_;  // dynamic: tiles in order; a kind of -1 ends the list
+    std::vector<Tile> granted_;             // dynamic: tiles in order; a kind of -1 ends the list
+    const Instruction* asks_at_ = nullptr;  // dynamic: where role 0 asks for the next tile
     int last_issued_ = -1;
     int ended_ = 0;
     Cycle end_cycle_ = 0;

@@ -120,7 +120,7 @@ class Engine:
                 return
 
     def _begin_tile(self, thread: Thread, tiles: Tiles, cycle: int) -> None:
-        """Bind a thread to its next tile; role 0 asks for the one after it."""
+        """Bind a thread to its next tile; role 0 asks for the one after it at its last ACQUIRE_STAGE, or now."""
         if thread.tile >= 0:
             for ring, fills in self.fills_of_kind[tiles.known[thread.tile].kind].items():
                 thread.bases[ring] += fills
@@ -132,7 +132,9 @@ class Engine:
         program = self.trace.tile_kinds[binding.kind].programs[thread.role]
         thread.load(program, self.steps[program])
         if thread.role == 0 and not tiles.closed:
-            self._request(tiles, cycle)
+            thread.at_last_acquire = lambda now: self._request(tiles, now)
+            if not thread.acquires_later():
+                thread.at_last_acquire(cycle)
 
     def _request(self, tiles: Tiles, cycle: int) -> None:
         """Hand out the queue's next entry; calls come in order of (cycle, CTA)."""

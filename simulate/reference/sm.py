@@ -126,6 +126,8 @@ class Sm:
         """Do what an instruction does when it issues at `cycle`; the thread is ready at `cycle + 1` by default."""
         instruction = step.instruction
         self.count(MNEMONICS[type(instruction)])
+        if isinstance(instruction, AcquireStage) and not thread.acquires_later():
+            thread.at_last_acquire(cycle)
         match instruction:
             case AcquireStage() | MbWait():
                 self._wait(thread, self._ring_wait(thread, step, instruction), cycle)

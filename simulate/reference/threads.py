@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from simfa.errors import SimulationError
-from simfa.isa import MNEMONICS, Affine
+from simfa.isa import MNEMONICS, AcquireStage, Affine
 from simfa.simulate.reference.programs import Step
 from simfa.simulate.reference.result import Issue
 from simfa.simulate.reference.tensor_core import Timing
@@ -89,6 +89,7 @@ class Thread:
         self.wgmmas: Groups[Timing] = Groups()
         self.stores: Groups[StoreState] = Groups()
         self.issues: list[Issue] = []
+        self.at_last_acquire: Callable[[int], None] = lambda _cycle: None
 
     def load(self, program: str, steps: list[Step]) -> None:
         """Point at the first instruction of a program."""
@@ -99,6 +100,10 @@ class Thread:
     def has_instruction(self) -> bool:
         """Return whether the present program has an instruction left."""
         return self.position < len(self.steps)
+
+    def acquires_later(self) -> bool:
+        """Return whether an ACQUIRE_STAGE of the present program is still to be issued."""
+        return any(isinstance(step.instruction, AcquireStage) for step in self.steps[self.position :])
 
     def is_stopped(self) -> bool:
         """Return whether something else must happen before this thread can go on, or it is done."""

@@ -1,6 +1,6 @@
 """Which FA3 forward kernel runs for a shape: tile, stages, warpgroups, cluster, schedule.
 
-Facts are those of the FA3 Hopper sources of three times (`KERNEL_VERSIONS`): the first public commit of July 2024, the
+Facts are those of the FA3 Hopper sources of three times (`KERNEL_VERSIONS`): July 2024 up to v2.7.2 of December, the
 rewrite of January 2025, and the current tree (v2.8 and later).
 """
 
@@ -10,6 +10,7 @@ from simfa.errors import ShapeError
 from simfa.workload import AttentionShape
 
 KERNEL_VERSIONS = ("2024-07", "2025-01", "latest")
+SCHEDULES = ("static", "dynamic", "dynamic-in-order")
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
@@ -23,7 +24,9 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `tile_m` and `tile_n` are rows of Q and of K/V per CTA tile; each of `consumers` warpgroups owns 64 of the
     `tile_m` rows. `overlap` issues the next QK product before the present softmax (IntraWGOverlap); `ping_pong`
     orders the consumers' WGMMA turns with named barriers; `p_in_registers` makes PV an RS WGMMA;
-    `rescale_before_pv` rescales O before the PV product instead of after it.
+    `rescale_before_pv` rescales O before the PV product instead of after it. `schedule`: `static` (CTA b runs tiles b,
+    b + grid, ...), or a counter that free CTAs draw from: `dynamic` (longest tile first inside sections of heads, since
+    January 2025) or `dynamic-in-order` (the static order, as before).
     """
 
     version: str
@@ -32,7 +35,7 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     stages: int
     consumers: int
     cluster: int
-    schedule: str  # static: CTA b runs tiles b, b + grid, ...; dynamic: tiles from a counter, longest first
+    schedule: str
     ping_pong: bool
     overlap: bool
     p_in_registers: bool
@@ -85,6 +88,7 @@ def kernel_for(shape: AttentionShape, version: str = "latest") -> KernelSpec:
         tile_m, tile_n = 128, 128 if shape.causal else 176
     else:
         tile_m, tile_n = 128, 80
+    counter = "dynamic-in-order" if version == "2024-07" else "dynamic"
     query_blocks = ceil_div(shape.seqlen_q, tile_m)
     paired = shape.head_dim >= 128 and not shape.causal and query_blocks % 2 == 0
     return KernelSpec(
@@ -94,7 +98,7 @@ def kernel_for(shape: AttentionShape, version: str = "latest") -> KernelSpec:
         stages=2,
         consumers=tile_m // 64,
         cluster=2 if paired else 1,
-        schedule="dynamic" if shape.causal else "static",
+        schedule=counter if shape.causal else "static",
         ping_pong=shape.head_dim <= 128,
         overlap=True,
         p_in_registers=p_in_registers,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from simfa.errors import LogError, ShapeError
 from simfa.events import RECORD_DTYPE
 from simfa.files import atomic_write
-from simfa.kernel import KernelSpec
+from simfa.kernel import SCHEDULES, KernelSpec
 from simfa.salog_check import RecordRules
 from simfa.workload import AttentionShape
 
@@ -90,8 +90,8 @@ class LogMetadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         for name in ("tile_m", "tile_n", "stages", "consumers", "cluster"):
             if getattr(self.kernel, name) < 1:
                 raise ValueError(f"kernel.{name} is {getattr(self.kernel, name)}; expected a positive whole number")
-        if self.kernel.schedule not in ("static", "dynamic"):
-            raise ValueError(f"kernel.schedule is {self.kernel.schedule!r}; expected static or dynamic")
+        if self.kernel.schedule not in SCHEDULES:
+            raise ValueError(f"kernel.schedule is {self.kernel.schedule!r}; expected one of {', '.join(SCHEDULES)}")
 
 
 def tiles_known(level: int, kernel: KernelSpec) -> Literal["logged", "static", "lost"]:

@@ -1,4 +1,4 @@
-"""In which order FA3 hands out output tiles, for its static and its dynamic persistent tile scheduler."""
+"""In which order FA3 hands out output tiles, for its static and its dynamic persistent tile schedulers."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -28,12 +28,12 @@ def section_heads(shape: AttentionShape) -> int:
 def tile_order(shape: AttentionShape, kernel: KernelSpec) -> Iterator[Tile]:
     """Yield all tiles in the order of their linear index.
 
-    Static: query block fastest, then head, then batch. Dynamic: sections of `section_heads` (head, batch) pairs;
-    inside a section the longest query block of every head comes first.
+    `static` and `dynamic-in-order`: query block fastest, then head, then batch. `dynamic`: sections of `section_heads`
+    (head, batch) pairs; inside a section the longest query block of every head comes first.
     """
     query_blocks = kernel.query_blocks(shape)
     pairs = shape.heads_q * shape.batch
-    if kernel.schedule == "static":
+    if kernel.schedule != "dynamic":
         for pair in range(pairs):
             for m_block in range(query_blocks):
                 yield Tile(m_block, pair % shape.heads_q, pair // shape.heads_q)

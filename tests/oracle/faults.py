@@ -77,6 +77,8 @@ FAULTS = (
           "if (!miss && FAULT) return config_.tensor_map_cycles;\n    if (!miss) descriptors_.erase(found);"),
     Fault("CUDA cores do not take turns", "cuda_core.hpp", "round_robin_ && size_ > 1",
           "round_robin_ && size_ > 1 && !FAULT"),
+    Fault("asks for a tile in each round of a loop", "sm.cpp", "role.iteration + 1 == role.body[-1].count",
+          "FAULT || role.iteration + 1 == role.body[-1].count"),
     Fault("no cost between tiles", "sm.cpp", "role.edge_due = index > 0 &&", "role.edge_due = index > 0 && !FAULT &&"),
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from simfa.isa import AcquireStage, Repeat
 from simfa.kernel import kernel_for
 from simfa.trace import TileBinding
 from simfa.workload import AttentionShape
@@ -14,8 +15,10 @@ from tests.oracle.hand import (
     issued,
     load,
     nothing,
+    release,
     ring,
     run,
+    slot,
     store,
     tensor_map,
     trace_of,
@@ -95,12 +98,32 @@ def test_a_cta_without_tiles_ends_at_the_launch():
     assert result.issues == {(0, 0): [], (0, 1): []}
 
 
-def test_a_dynamic_cta_asks_for_the_next_tile_when_it_begins_one():
+def test_a_dynamic_cta_without_acquires_asks_for_the_next_tile_when_it_begins_one():
     # One CTA, three tiles of 5 cycles. Requests at 0, 5, 10; answers 3 later, always in time.
     result = run(trace_of([work(5)], queue=3), bare(grid__tile_fetch_cycles=3))
     assert issued(result) == [0, 5, 10]
     # The third request is answered at 13: no entry left; the role is through at 15.
     assert result.cycles == 15
+
+
+def test_role_0_asks_at_its_last_acquire_whether_the_stage_is_free_or_not():
+    # One stage. Role 0 works 5 cycles, acquires fill 0 at 5 (free) and fill 1 at 6 (not free, but it asks).
+    # Role 1 issues at 1 and releases fill 0 at 41: fill 1 is acquired at 42. The answer to the request of 6 is there at
+    # 46; role 0 is through at 43 and begins its second tile at 46.
+    rings = (ring(stages=1, size=0),)
+    bodies = [work(5), acquire(0), acquire(1)], [work(40), release(0), work(2), release(1)]
+    result = run(trace_of(*bodies, queue=2, rings=rings), bare(grid__tile_fetch_cycles=40))
+    assert issued(result, 0)[:4] == [0, 5, 6, 46]
+    assert issued(result, 1)[:3] == [1, 41, 42]
+
+
+def test_a_loop_asks_in_its_last_round():
+    # Three rounds of 10 cycles; the ACQUIRE_STAGEs issue at 0, 11 and 22. Each round takes 1 + 10.
+    loop = Repeat(count=3, body=(AcquireStage(slot=slot(0, step=1)), work(10)))
+    rings = (ring(stages=3, size=0),)
+    result = run(trace_of([loop], [nothing()], queue=1, rings=rings), bare(grid__tile_fetch_cycles=5))
+    # Role 1 learns at 22 + 5 that there is no other tile.
+    assert result.ends == {(0, 0): 33, (0, 1): 27}
 
 
 def test_a_role_waits_for_the_answer():

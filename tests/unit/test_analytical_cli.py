@@ -78,6 +78,9 @@ def test_kernel_versions_have_their_tiles() -> None:
         for version in ("2024-07", "latest")
     ]
     assert tiles == [128, 192]
+    causal = ["analytical", *shape, "--causal", "--kernel-version"]
+    orders = [json.loads(run(*causal, version).output)["kernel"]["schedule"] for version in ("2024-07", "2025-01")]
+    assert orders == ["single_tile", "lpt_l2_sections"]
 
 
 def test_the_package_and_its_commands_import_nothing_heavy() -> None:

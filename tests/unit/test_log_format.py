@@ -205,7 +205,7 @@ def test_no_damage_ends_in_anything_but_a_message(path):
         (b'"gpu"', b'"gpv"', "unknown field `gpv`"),
         (b'"stages":2', b'"stages":0', "kernel.stages is 0; expected a positive whole number"),
         (b'"tile_n":176', b'"tile_n":-76', "kernel.tile_n is -76; expected a positive whole number"),
-        (b'"static"', b'"statix"', "kernel.schedule is 'statix'; expected static or dynamic"),
+        (b'"static"', b'"statix"', "kernel.schedule is 'statix'; expected one of static, dynamic, dynamic-in-order"),
         (b'"batch":1', b'"batch":0', "batch is 0; expected a positive whole number"),
         (b'"captured"', b'"measured"', "Invalid enum value 'measured'"),
     ],

@@ -112,6 +112,19 @@ def test_static_order_is_row_block_then_head_then_batch() -> None:
     assert list(static_tiles(two, kernel, 5, 2)) == tiles[2::5]
 
 
+def test_causal_tiles_came_in_static_order_from_a_counter_before_2025() -> None:
+    causal = shape(causal=True, seqlen_q=384, seqlen_kv=384)
+    for version, schedule, first in (
+        ("2024-07", "dynamic-in-order", [(0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0)]),
+        ("2025-01", "dynamic", [(2, 0, 0), (2, 1, 0), (2, 2, 0), (2, 3, 0)]),
+        ("latest", "dynamic", [(2, 0, 0), (2, 1, 0), (2, 2, 0), (2, 3, 0)]),
+    ):
+        kernel = kernel_for(causal, version)
+        assert kernel.schedule == schedule
+        assert list(tile_order(causal, kernel))[:4] == first
+        assert kernel_for(shape(), version).schedule == "static"
+
+
 def test_causal_order_is_longest_first_inside_sections() -> None:
     causal = shape(causal=True, seqlen_q=256, seqlen_kv=256)
     tiles = list(tile_order(causal, kernel_for(causal)))

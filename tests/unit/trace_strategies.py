@@ -89,7 +89,7 @@ ORIGINS = st.builds(
 KERNELS = st.builds(
     KernelSpec,
     version=st.sampled_from(["2024-07", "latest"]),
-    schedule=st.sampled_from(["static", "dynamic"]),
+    schedule=st.sampled_from(["static", "dynamic", "dynamic-in-order"]),
     **dict.fromkeys(("tile_m", "tile_n", "stages", "consumers", "cluster"), COUNTS),
     **{name: st.booleans() for name in ("ping_pong", "overlap", "p_in_registers", "rescale_before_pv")},
 )

@@ -206,7 +206,8 @@ TEST(frontend_prologue_and_fills_of_later_tiles) {
     CHECK_EQ(bench.issued(1), "3 4 5 6 8 9 10 11 12 13");
 }
 
-// Role 0 asks for the next tile when it begins one, at 0. The answer comes at 40: both roles wait for it.
+// Role 0, which acquires nothing, asks for the next tile when it begins one, at 0. The answer comes at 40: both roles
+// wait for it.
 TEST(frontend_asks_the_grid_for_tiles) {
     const Config config = bare(kLatency);
     SmBench bench(config, dynamic_kernel({kStep, kStep + kStep}, 1, 5));
@@ -220,6 +221,23 @@ TEST(frontend_asks_the_grid_for_tiles) {
     CHECK_EQ(bench.host.asked[0].cycle, 0);
     CHECK_EQ(bench.host.asked[1].cycle, 40);
     CHECK_EQ(bench.sm().role_end(0), 60);  // told that there is none left
+}
+
+// Role 0 asks at its last ACQUIRE_STAGE, be the stage free or not.
+TEST(frontend_asks_at_the_last_acquire) {
+    const Config config = bare(kLatency);
+    for (const bool blocked : {false, true}) {
+        Kernel kernel = dynamic_kernel(
+            {blocked ? work(5) + acquire(0) + acquire(1) : acquire(0) + acquire(1), work(40) + release(0) + release(1)},
+            1, 5);
+        kernel.rings = {ring(0, blocked ? 1 : 2)};
+        SmBench bench(config, kernel);
+        bench.grant_at(60, {-1, 0, 0, 0});
+        bench.run();
+        CHECK(bench.sm().done());
+        CHECK_EQ(bench.host.asked.size(), 1U);
+        CHECK_EQ(bench.host.asked[0].cycle, blocked ? 6 : 1);
+    }
 }
 
 // Where each cycle goes, worked out from the programs: a producer that waits for its stage, a consumer that waits for
