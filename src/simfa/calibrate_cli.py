@@ -143,7 +143,10 @@ def simulator(
         key = hashlib.sha256(f"{engine} {digest}\n{format_trace(trace)}".encode()).hexdigest()
         known = None if folder is None else folder / f"{key}.json"
         if known is not None and known.is_file():
-            return float(known.read_text())
+            try:
+                return msgspec.json.decode(known.read_bytes(), type=float)
+            except (OSError, msgspec.MsgspecError) as error:
+                raise MeasureError(f"{known}: no latency in us: {error}; delete it") from error
         with meter.part(f"{case.id} {' '.join(settings)}", 0.0):
             latency_us = run(trace, preset.spec, threads=threads, progress=meter.update).latency_us
         if known is not None:

@@ -20,11 +20,11 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
     The file is written beside `path` under a temporary name, flushed to disk, then renamed. An `OSError` (disk full,
     no permission, no such folder) becomes a `SimfaError` naming `path`, and so do devices and pipes, which a rename
-    would replace.
+    would replace. A symbolic link stays, and what it points to is written.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file() and not target.is_dir():
-        raise SimfaError(f"{target}: is a device or a pipe; expected the name of a file")
+        raise SimfaError(f"{path}: is a device or a pipe; expected the name of a file")
     temporary: str | None = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -40,7 +40,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         Path(temporary).replace(target)
         temporary = None
     except OSError as error:
-        raise SimfaError(f"{target}: cannot be written: {error.strerror or error}; nothing was left behind") from error
+        raise SimfaError(f"{path}: cannot be written: {error.strerror or error}; nothing was left behind") from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)

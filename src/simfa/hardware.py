@@ -273,6 +273,8 @@ def load_preset(name: str, overlays: Sequence[str] = (), overrides: Sequence[str
     while (parent := tables[0].get("extends")) is not None:
         if not isinstance(parent, str):
             raise HardwareError(f"preset {seen[-1]}: extends is {parent!r}; expected the name of a preset")
+        if parent.endswith(".toml") and seen[-1].endswith(".toml"):
+            parent = str(Path(seen[-1]).parent / parent)
         if parent in seen:
             raise HardwareError(f"preset {name}: extends itself through {' -> '.join([*seen, str(parent)])}")
         seen.append(parent)

@@ -250,11 +250,15 @@ def open_log(path: str | os.PathLike[str], *, allow_truncated: bool = False) -> 
                 fail(8, f"expected version {VERSION}, found {version}; capture again with this simfa")
             if record_bytes != RECORD_DTYPE.itemsize:
                 fail(10, f"expected {RECORD_DTYPE.itemsize}-byte records, found {record_bytes}")
-            text = handle.read(text_bytes)
+            if rows_offset % ROWS_ALIGNMENT or rows_offset < _PREAMBLE.size + text_bytes:
+                fail(
+                    16,
+                    f"expected rows after the metadata at a multiple of {ROWS_ALIGNMENT}, found offset {rows_offset}",
+                )
+            # A spoiled length must not take memory that the file could not fill.
+            text = handle.read(min(text_bytes, size))
     except OSError as error:
         raise LogError(f"{name}: cannot be read: {error.strerror or error}") from error
-    if rows_offset % ROWS_ALIGNMENT or rows_offset < _PREAMBLE.size + text_bytes:
-        fail(16, f"expected rows after the metadata at a multiple of {ROWS_ALIGNMENT}, found offset {rows_offset}")
     if row_bytes % ROW_ALIGNMENT or row_bytes == 0:
         fail(28, f"expected rows of a multiple of {ROW_ALIGNMENT} bytes, found {row_bytes}")
     if len(text) < text_bytes:

@@ -79,7 +79,12 @@ def test_cache_holds_what_was_simulated(tmp_path, monkeypatch) -> None:
         assert simulate(0, (1.25,)) == 62.5
         assert simulate(0, (1.5,)) == 75.0
     assert ran == [1.25, 1.5]
-    assert len(list(tmp_path.iterdir())) == 2
+    kept = list(tmp_path.iterdir())
+    assert len(kept) == 2
+    for file in kept:
+        file.write_text("62,5")
+    with pytest.raises(MeasureError, match=r"\.json: no latency in us: .*; delete it"):
+        simulate(0, (1.25,))
 
 
 @pytest.mark.parametrize(

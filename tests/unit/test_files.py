@@ -44,6 +44,17 @@ def test_missing_folder_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_what_a_link_points_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "real.txt", tmp_path / "link.txt"
+    link.symlink_to(target)
+    for text in ("first", "second"):
+        with atomic_write(link) as handle:
+            handle.write(text)
+        assert (link.is_symlink(), target.read_text()) == (True, text)
+    assert list(target.parent.iterdir()) == [target]
+
+
 def test_pipes_and_devices_are_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

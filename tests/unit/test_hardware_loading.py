@@ -92,6 +92,15 @@ def test_own_preset_extends_another(tmp_path: Path) -> None:
     assert (preset.name, preset.spec.l2.ways, preset.spec.gpu.sm_count) == ("mine", 10, 78)
 
 
+def test_a_file_extends_one_beside_it(tmp_path: Path) -> None:
+    own(tmp_path, 'extends = "h20"\n')
+    (tmp_path / "child.toml").write_text('extends = "mine.toml"\n')
+    assert load_preset(str(tmp_path / "child.toml")).spec == load_preset("h20").spec
+    (tmp_path / "mine.toml").write_text('extends = "child.toml"\n')
+    with pytest.raises(HardwareError, match=r"child\.toml: extends itself through"):
+        load_preset(str(tmp_path / "child.toml"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

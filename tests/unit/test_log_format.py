@@ -157,6 +157,7 @@ def test_rows_in_memory_are_checked_like_a_file(path):
         (10, b"\x20", r"offset 10: expected 16-byte records, found 32"),
         (16, struct.pack("<Q", 4000), r"offset 16: expected rows .* multiple of 4096, found offset 4000"),
         (16, struct.pack("<Q", 0), r"offset 16: expected rows after the metadata"),
+        (12, struct.pack("<IQ", 0xFFFFFFBF, 1 << 32), r"expected 4294967231 bytes of metadata; the file is cut short"),
         (28, struct.pack("<I", 100), r"offset 28: .* multiple of 256 bytes, found 100"),
         (28, struct.pack("<I", 0), r"offset 28: .* multiple of 256 bytes, found 0"),
         (24, struct.pack("<I", 1), r"offset 4352: expected the end of the file after 1 rows, found 256 more bytes"),
