@@ -35,7 +35,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     cuda_cycles: int
     l2_read_bytes: int
     sm_read_bytes: int
-    lines: int
+    sm_write_bytes: int
     dram_read_bytes: int
     dram_write_bytes: int
     log_source: str
@@ -87,7 +87,7 @@ def run_from(stats: Mapping[str, Any], name: str) -> SimulatedRun:
                 "cuda_cycles": cuda_busy_cycles(stats["stall_cycles"]),
                 "l2_read_bytes": stats["l2_read_bytes"],
                 "sm_read_bytes": stats["sm_read_bytes"],
-                "lines": stats["lines"],
+                "sm_write_bytes": stats["sm_write_bytes"],
                 "dram_read_bytes": stats["dram_read_bytes"],
                 "dram_write_bytes": stats["dram_write_bytes"],
                 "log_source": manifest["log_source"],
@@ -114,13 +114,12 @@ def find_stats(places: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def simulated_traffic(run: SimulatedRun, preset: str) -> ModelTraffic:
-    """Return the traffic of a run on `preset` by definition: stores leave SMs as they reach L2, reads are merged."""
-    written = run.lines * load_preset(preset).spec.l2.line_bytes - run.sm_read_bytes
+def simulated_traffic(run: SimulatedRun) -> ModelTraffic:
+    """Return the traffic of a run by definition: stores leave SMs as they reach L2, reads are merged."""
     return ModelTraffic(
         model="simulator",
-        sm_side=run.sm_read_bytes + written,
-        lts_from_sm=run.l2_read_bytes + written,
+        sm_side=run.sm_read_bytes + run.sm_write_bytes,
+        lts_from_sm=run.l2_read_bytes + run.sm_write_bytes,
         dram_read_bytes=run.dram_read_bytes,
         dram_write_bytes=run.dram_write_bytes,
         dram_total_bytes=run.dram_read_bytes + run.dram_write_bytes,

@@ -118,7 +118,7 @@ def set_result(
             for entry in compare_traffic(
                 case.id,
                 case.traffic,
-                [simulated_traffic(run, case.preset), *([model(case)] if model is not None else [])],
+                [simulated_traffic(run), *([model(case)] if model is not None else [])],
             )
         ],
         interval_method=METHOD if any(interval is not None for interval in intervals) else "",

@@ -139,6 +139,8 @@ def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
         "port_lines_per_cycle": max(1, hardware.crossbar.sm_port_bytes_per_cycle // line),
         "port_cycles_per_line": max(1, line // hardware.crossbar.sm_port_bytes_per_cycle),
         "line_bytes": line,
+        "sector_bytes": hardware.l2.sector_bytes,
+        "fetch_bytes": hardware.l2.fetch_bytes,
         "slices": hardware.l2.slices,
         "sets": hardware.l2.capacity_bytes // (hardware.l2.slices * hardware.l2.ways * line),
         "ways": hardware.l2.ways,

@@ -74,7 +74,7 @@ def run(
     recorded = None
     if choice is not None:
         names = Names(trace.roles, ring_names, labels)
-        recorded = timeline_of(core, names, choice, hardware.gpu.sm_clock_hz, hardware.l2.line_bytes)
+        recorded = timeline_of(core, names, choice, hardware.gpu.sm_clock_hz)
     return run_result(core.stats(), trace, hardware, seconds, partial=core.partial, timeline=recorded)
 
 

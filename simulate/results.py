@@ -19,7 +19,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One simulated kernel launch.
 
     `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs;
-    `sm_read_bytes` is its read part. `l2_read_bytes` are the reads that reached L2 after coalescing. `stall_cycles`
+    a line asked for in part counts as one. `sm_read_bytes` and `sm_write_bytes` are what was asked for of them, and
+    `l2_read_bytes` what reached L2 of the reads after coalescing. `stall_cycles`
     maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. Its `tensor_pipe`
     is busy, drains after a group, or idles for what the warpgroup was doing that used it next. `host_seconds` is the
     engine alone. `counters` are the engine's other counts.
@@ -31,6 +32,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     tensor_utilization: float
     l2_read_bytes: int
     sm_read_bytes: int
+    sm_write_bytes: int
     l2_hit_rate: float | None
     dram_read_bytes: int
     dram_write_bytes: int
@@ -73,10 +75,8 @@ def run_result(
 ) -> RunResult:
     """Return the figures of a run from the engine's counters."""
     cycles = stats["cycles"]
-    line = hardware.l2.line_bytes
     clock = hardware.gpu.sm_clock_hz
     latency_us = cycles_to_us(cycles, clock)
-    reads = stats["l2_read_requests"]
     served = stats["l2_read_hits"] + stats["l2_shadow_hits"] + stats["l2_read_merges"]
     looked_up = served + stats["l2_read_misses"]
     stalls = {ROLE_NAMES[role]: dict(sorted(reasons.items())) for role, reasons in stats["stalls"].items() if reasons}
@@ -88,11 +88,12 @@ def run_result(
         latency_us=latency_us,
         tflops=trace.shape.flops / latency_us / 1e6 if trace.shape is not None and whole else None,
         tensor_utilization=stats["tensor_busy_cycles"] / (cycles * hardware.gpu.sm_count) if cycles else 0.0,
-        l2_read_bytes=reads * line,
-        sm_read_bytes=stats["read_lines"] * line,
+        l2_read_bytes=stats["l2_read_bytes"],
+        sm_read_bytes=stats["read_bytes"],
+        sm_write_bytes=stats["write_bytes"],
         l2_hit_rate=served / looked_up if looked_up else None,
-        dram_read_bytes=stats["memory_reads"] * line,
-        dram_write_bytes=stats["memory_writes"] * line,
+        dram_read_bytes=stats["memory_read_bytes"],
+        dram_write_bytes=stats["memory_write_bytes"],
         lrc_merge_rate=stats["lrc_merges"] / stats["read_lines"] if stats["read_lines"] else None,
         stall_cycles=stalls,
         lines=stats["read_lines"] + stats["write_lines"],

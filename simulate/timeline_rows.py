@@ -52,7 +52,7 @@ def engine_choice(recording: Recording, trace: Trace, sm_count: int) -> _core.Ti
 
 
 def timeline_of(
-    core: _core.Engine, names: Names, choice: _core.TimelineChoice, sm_clock_hz: float, line_bytes: int
+    core: _core.Engine, names: Names, choice: _core.TimelineChoice, sm_clock_hz: float
 ) -> Timeline:
     """Return what the engine recorded: tracks by SM in the order of the engine's numbers, slices by track and start."""
     rows = core.timeline()
@@ -60,7 +60,7 @@ def timeline_of(
     sm, unit = rows[:, 0], rows[:, 1]
     key, track = np.unique(sm * len(units) + unit, return_inverse=True)
     order = np.lexsort((rows[:, 4], rows[:, 3], track))
-    counter_names, counter_units, cycles, values = _counters(core.timeline_counters(), list(choice.sms), line_bytes)
+    counter_names, counter_units, cycles, values = _counters(core.timeline_counters(), list(choice.sms))
     tiles = core.timeline_tiles()
     return Timeline(
         track_name=[f"sm{number // len(units)}/{units[number % len(units)]}" for number in key.tolist()],
@@ -126,13 +126,13 @@ def _names_of(unit: NDArray[np.int64], name: NDArray[np.int64], names: Names, la
 
 
 def _counters(
-    rows: NDArray[np.int64], sms: list[int], line_bytes: int
+    rows: NDArray[np.int64], sms: list[int]
 ) -> tuple[list[str], list[str], NDArray[np.int64], NDArray[np.float64]]:
     """Return names, units, cycles and values of the counters; the last row only ends the interval before it."""
     if len(rows) < 2:
         return [], [], np.zeros(0, np.int64), np.zeros((0, 0))
     steps = np.diff(rows, axis=0).astype(np.float64)
-    cycles, hits, misses, lines = steps[:, 0], steps[:, 1], steps[:, 2], steps[:, 3]
+    cycles, hits, misses, dram_bytes = steps[:, 0], steps[:, 1], steps[:, 2], steps[:, 3]
     looked_up = hits + misses
     hit_rate = np.divide(hits, looked_up, out=np.full(len(hits), np.nan), where=looked_up > 0)
     named: list[tuple[str, str, NDArray[np.float64]]] = [
@@ -141,7 +141,7 @@ def _counters(
         ("chip/l2_requests_waiting", "requests", rows[:-1, 5].astype(np.float64)),
         ("chip/l2_responses_waiting", "responses", rows[:-1, 6].astype(np.float64)),
         ("chip/mshr_entries", "entries", rows[:-1, 4].astype(np.float64)),
-        ("chip/dram_bytes_per_cycle", "B/cycle", lines * line_bytes / cycles),
+        ("chip/dram_bytes_per_cycle", "B/cycle", dram_bytes / cycles),
     ]
     for column, sm in enumerate(sms, _COLUMNS):
         named.append((f"sm{sm}/lines_in_flight", "lines", rows[:-1, column].astype(np.float64)))

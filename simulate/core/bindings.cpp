@@ -134,7 +134,12 @@ nb::dict stats_of(const Engine& engine) {
     stats["requests"] = pairs.requests;
     stats["read_lines"] = pairs.read_lines;
     stats["write_lines"] = pairs.write_lines;
+    const std::int64_t line = engine.config().line_bytes;
+    const std::int64_t sector = engine.config().sector_bytes;
+    stats["read_bytes"] = pairs.read_lines * line - pairs.read_spared_sectors * sector;
+    stats["write_bytes"] = pairs.write_lines * line - pairs.write_spared_sectors * sector;
     stats["l2_read_requests"] = pairs.l2_read_requests;
+    stats["l2_read_bytes"] = pairs.l2_read_requests * line - pairs.l2_read_spared_sectors * sector;
     stats["lrc_merges"] = pairs.lrc_merges;
     stats["tma_limit_cycles"] = pairs.tma_limit_cycles;
     stats["descriptor_misses"] = pairs.descriptor_misses;
@@ -150,6 +155,8 @@ nb::dict stats_of(const Engine& engine) {
     stats["l2_responses"] = slices.responses;
     stats["memory_reads"] = slices.memory_reads;
     stats["memory_writes"] = slices.memory_writes;
+    stats["memory_read_bytes"] = slices.memory_read_sectors * sector;
+    stats["memory_write_bytes"] = slices.memory_write_sectors * sector;
     stats["blocked_response_queue_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::response_queue)];
     stats["blocked_mshr_entries_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::mshr_entries)];
     stats["blocked_mshr_merges_cycles"] = slices.blocked_cycles[static_cast<int>(Blocked::mshr_merges)];
@@ -177,7 +184,7 @@ auto issues_of(const Engine& engine) {
 // Seconds that `count` look-ups of random lines take in the tags of a whole L2, and nothing else: a floor for
 // benchmarks.
 double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
-    std::vector<TagArray> tags(static_cast<std::size_t>(slices), TagArray(sets, ways));
+    std::vector<TagArray> tags(static_cast<std::size_t>(slices), TagArray(sets, ways, 1));
     const LineHash hash(HashKind::xor_shift, slices);
     const auto lines =
         static_cast<std::uint32_t>(slices) * static_cast<std::uint32_t>(sets) * static_cast<std::uint32_t>(ways) / 2;
@@ -189,7 +196,7 @@ double tag_lookup_seconds(std::int64_t count, int slices, int sets, int ways) {
         const LineHash::Place place = hash.place(line);
         const TagPlace in_slice = {place.local % static_cast<std::uint32_t>(sets),
                                    place.local / static_cast<std::uint32_t>(sets)};
-        if (!tags[place.slice].touch(in_slice)) tags[place.slice].insert(in_slice, 0);
+        if (!tags[place.slice].read(in_slice, 0, 1)) tags[place.slice].insert(in_slice, 0, 1, 0);
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -246,6 +253,8 @@ NB_MODULE(_core, module) {
     FIELD(port_lines_per_cycle);
     FIELD(port_cycles_per_line);
     FIELD(line_bytes);
+    FIELD(sector_bytes);
+    FIELD(fetch_bytes);
     FIELD(slices);
     FIELD(sets);
     FIELD(ways);

@@ -1,4 +1,4 @@
-// The cache lines of one TMA box, in request order, without duplicates (docs/isa.md section 5).
+// The cache lines of one TMA box and what it needs of each, in request order, without duplicates (docs/isa.md section 5).
 #pragma once
 
 #include <algorithm>
@@ -7,21 +7,50 @@
 #include <cstdint>
 
 #include "program.hpp"
+#include "sectors.hpp"
 
 namespace simfa {
 
-// Walks a box row by row. A granule is what one request covers: a line, or a piece of one when deduplication is off.
-// Lines and pieces are powers of two.
+// Sectors of a line to be asked for.
+struct LineRequest {
+    std::uint32_t line = 0;
+    SectorMask sectors = 0;
+};
+
+// Sizes of what boxes are taken apart into, all powers of two. A granule is what one request covers: a line, or a piece
+// of `request_bytes` of one when deduplication is off.
+struct LineShape {
+    LineShape() = default;
+    LineShape(std::int32_t line_bytes, std::int32_t sector_bytes, bool deduplicate_lines, std::int32_t request_bytes)
+        : deduplicate(deduplicate_lines),
+          line_shift(shift_of(line_bytes)),
+          sector_shift(shift_of(sector_bytes)),
+          granule_shift(shift_of(deduplicate_lines ? line_bytes : request_bytes)) {}
+
+    static int shift_of(std::int32_t bytes) { return std::countr_zero(static_cast<std::uint32_t>(bytes)); }
+
+    std::uint64_t line_mask() const { return (std::uint64_t{1} << line_shift) - 1; }
+    SectorMask all() const { return all_sectors(1 << (line_shift - sector_shift)); }
+    // Sectors of the bytes `first` to `last` of a line.
+    SectorMask sectors(std::uint64_t first, std::uint64_t last) const {
+        return sector_run(static_cast<std::uint32_t>((first & line_mask()) >> sector_shift),
+                          static_cast<std::uint32_t>((last & line_mask()) >> sector_shift));
+    }
+
+    bool deduplicate = true;
+    int line_shift = 7;
+    int sector_shift = 5;
+    int granule_shift = 7;
+};
+
+// Walks a box row by row.
 class BoxLines {
   public:
     BoxLines() = default;
 
     // The box of `map` at `corner` (elements); rows and columns outside the tensor are skipped.
-    BoxLines(const TensorMap& map, const std::array<std::int64_t, kMaxTensorRank>& corner, std::int32_t line_bytes,
-             bool deduplicate, std::int32_t request_bytes)
-        : deduplicate_(deduplicate),
-          granule_shift_(shift_of(deduplicate ? line_bytes : request_bytes)),
-          line_shift_(shift_of(line_bytes) - granule_shift_) {
+    BoxLines(const TensorMap& map, const std::array<std::int64_t, kMaxTensorRank>& corner, const LineShape& shape)
+        : shape_(shape) {
         row_bytes_ = std::max<std::int64_t>(0, std::min(map.dims[0] - corner[0], map.box[0])) * map.element_bytes;
         std::int64_t address = static_cast<std::int64_t>(map.base) + corner[0] * map.element_bytes;
         bool empty = row_bytes_ == 0;
@@ -37,13 +66,8 @@ class BoxLines {
     }
 
     // `bytes` contiguous bytes from `address`.
-    BoxLines(std::int64_t address, std::int64_t bytes, std::int32_t line_bytes, bool deduplicate,
-             std::int32_t request_bytes)
-        : deduplicate_(deduplicate),
-          granule_shift_(shift_of(deduplicate ? line_bytes : request_bytes)),
-          line_shift_(shift_of(line_bytes) - granule_shift_),
-          row_bytes_(bytes),
-          row_address_(address) {
+    BoxLines(std::int64_t address, std::int64_t bytes, const LineShape& shape)
+        : shape_(shape), row_bytes_(bytes), row_address_(address) {
         extent_.fill(1);
         left_ = bytes > 0;
         if (left_) open_row();
@@ -51,29 +75,39 @@ class BoxLines {
 
     bool empty() const { return !left_; }
 
-    // Returns the next line and moves on; only valid while not `empty`.
-    std::uint32_t next() {
+    // Returns the next request and moves on; only valid while not `empty`.
+    LineRequest next() {
         const std::uint64_t granule = granule_;
-        last_ = granule;
-        do {
-            if (granule_ == last_granule_) {
-                if (!next_row()) {
-                    left_ = false;
-                    break;
-                }
-            } else {
-                ++granule_;
-            }
-        } while (deduplicate_ && granule_ == last_);
-        return static_cast<std::uint32_t>(granule >> line_shift_);
+        SectorMask sectors = part();
+        while (move_on() && shape_.deduplicate && granule_ == granule) sectors |= part();
+        return {static_cast<std::uint32_t>(granule >> (shape_.line_shift - shape_.granule_shift)), sectors};
     }
 
   private:
-    static int shift_of(std::int32_t bytes) { return std::countr_zero(static_cast<std::uint32_t>(bytes)); }
-
     void open_row() {
-        granule_ = static_cast<std::uint64_t>(row_address_) >> granule_shift_;
-        last_granule_ = static_cast<std::uint64_t>(row_address_ + row_bytes_ - 1) >> granule_shift_;
+        granule_ = static_cast<std::uint64_t>(row_address_) >> shape_.granule_shift;
+        last_granule_ = static_cast<std::uint64_t>(row_address_ + row_bytes_ - 1) >> shape_.granule_shift;
+        whole_ =
+            shape_.deduplicate && (static_cast<std::uint64_t>(row_address_ | row_bytes_) & shape_.line_mask()) == 0;
+    }
+
+    // Sectors that the present row has in the present granule.
+    SectorMask part() const {
+        if (whole_) [[likely]]
+            return shape_.all();
+        const auto begin = static_cast<std::uint64_t>(row_address_);
+        const std::uint64_t last = begin + static_cast<std::uint64_t>(row_bytes_) - 1;
+        const std::uint64_t first_of = granule_ << shape_.granule_shift;
+        const std::uint64_t last_of = first_of + (std::uint64_t{1} << shape_.granule_shift) - 1;
+        return shape_.sectors(std::max(begin, first_of), std::min(last, last_of));
+    }
+
+    bool move_on() {
+        if (granule_ != last_granule_)
+            ++granule_;
+        else
+            left_ = next_row();
+        return left_;
     }
 
     bool next_row() {
@@ -89,13 +123,11 @@ class BoxLines {
         return false;
     }
 
+    LineShape shape_;
     bool left_ = false;
-    bool deduplicate_ = true;
-    int granule_shift_ = 7;
-    int line_shift_ = 0;  // from granules to lines
+    bool whole_ = false;  // the present row is of whole lines
     std::uint64_t granule_ = 0;
     std::uint64_t last_granule_ = 0;
-    std::uint64_t last_ = 0;
     std::int64_t row_bytes_ = 0;
     std::int64_t row_address_ = 0;
     std::array<std::int64_t, kMaxTensorRank> extent_{1, 1, 1, 1, 1};

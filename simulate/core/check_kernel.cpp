@@ -61,6 +61,12 @@ void check_kernel(const Config& config, const Kernel& kernel) {
     within(config.mshr_entries, 1, 65536, "l2.mshr_entries");
     within(config.mshr_merges, 1, 65536, "l2.mshr_merges");
     demand(std::has_single_bit(static_cast<std::uint32_t>(config.line_bytes)), "l2.line_bytes is not a power of two");
+    demand(std::has_single_bit(static_cast<std::uint32_t>(config.sector_bytes)) &&
+               config.sector_bytes <= config.line_bytes && config.sectors() <= kMostSectors,
+           "l2.sector_bytes is not a line divided by 1, 2, 4 or 8");
+    demand(std::has_single_bit(static_cast<std::uint32_t>(config.fetch_bytes)) &&
+               config.fetch_bytes >= config.sector_bytes && config.fetch_bytes <= config.line_bytes,
+           "l2.fetch_bytes is not a power of two from a sector to a line");
     demand(std::has_single_bit(static_cast<std::uint32_t>(config.request_bytes)) &&
                config.request_bytes <= config.line_bytes,
            "tma.request_bytes is not a power of two up to a line");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "box_lines.hpp"
 #include "dram_channel.hpp"
 #include "timeline.hpp"
 #include "types.hpp"
@@ -63,6 +64,8 @@ struct Config {
     std::int32_t port_cycles_per_line = 1;
     // L2
     std::int32_t line_bytes = 128;
+    std::int32_t sector_bytes = 32;
+    std::int32_t fetch_bytes = 64;  // read misses read aligned groups of so many
     std::int32_t slices = 80;
     std::int32_t sets = 256;
     std::int32_t ways = 20;
@@ -94,6 +97,9 @@ struct Config {
     std::int64_t seed = 0;
     TimelineChoice timeline;
     bool record_issues = false;  // keep every issue, for comparison with the reference
+
+    int sectors() const { return line_bytes / sector_bytes; }
+    LineShape line_shape() const { return {line_bytes, sector_bytes, deduplicate, request_bytes}; }
 };
 
 }  // namespace simfa

@@ -18,6 +18,12 @@ void check(const DramChannelConfig& config) {
                 config.ticks_denominator <= kMostTicks,
             "DRAM clock: expected half clocks in an SM cycle as a fraction of numbers up to 2^22");
     require(config.line_bytes % config.organisation.burst_bytes == 0, "l2.line_bytes: expected whole DRAM bursts");
+    require(config.sector_bytes >= 1 && config.line_bytes % config.sector_bytes == 0 &&
+                config.line_bytes / config.sector_bytes <= kMostSectors,
+            "l2.sector_bytes: expected up to 8 sectors a line");
+    require(config.sector_bytes % config.organisation.burst_bytes == 0 ||
+                config.organisation.burst_bytes % config.sector_bytes == 0,
+            "l2.sector_bytes: expected whole DRAM bursts, or whole sectors in one");
     const std::int32_t bursts = config.line_bytes / config.organisation.burst_bytes;
     require(bursts <= config.control.read_queue_entries && bursts <= config.control.write_queue_entries,
             "memory.dram queue entries: expected room for the bursts of a line");
@@ -33,6 +39,8 @@ DramChannel::DramChannel(const DramChannelConfig& config)
       ticks_numerator_(config.ticks_numerator),
       ticks_denominator_(config.ticks_denominator),
       bursts_(config.line_bytes / config.organisation.burst_bytes),
+      sectors_(config.line_bytes / config.sector_bytes),
+      burst_sectors_(all_sectors(std::max(1, config.organisation.burst_bytes / config.sector_bytes))),
       path_cycles_(config.path_cycles),
       shortest_read_(Tick{2} * (config.timing.read_latency + config.timing.burst) + config.timing.controller_ticks),
       controller_ticks_(config.timing.controller_ticks) {}
@@ -44,22 +52,23 @@ Cycle DramChannel::earliest_write(Cycle now) {
     return controller_.accepts(true, bursts_) ? now : std::max(first_cycle(controller_.next_event()), now + 1);
 }
 
-void DramChannel::read(std::uint32_t local, Cycle now, std::uint32_t token) {
+void DramChannel::read(std::uint32_t local, SectorMask sectors, Cycle now, std::uint32_t token) {
     if (lines_.size() <= token) lines_.resize(token + std::size_t{1});
-    lines_[token] = {bursts_, 0};
+    const std::int32_t bursts = bursts_of(sectors);
+    lines_[token] = {bursts, 0};
     const Tick tick = first_tick(now);
     catch_up(tick);
-    if (waiting_.empty() && controller_.accepts(false, bursts_))
-        push(local, false, tick, token);
+    if (waiting_.empty() && controller_.accepts(false, bursts))
+        push(local, sectors, false, tick, token);
     else
-        waiting_.push({local, token});
+        waiting_.push({local, token, sectors});
     collect();
 }
 
-void DramChannel::write(std::uint32_t local, Cycle now) {
+void DramChannel::write(std::uint32_t local, SectorMask sectors, Cycle now) {
     const Tick tick = first_tick(now);
     catch_up(tick);
-    push(local, true, tick, 0);
+    push(local, sectors, true, tick, 0);
     collect();
 }
 
@@ -71,8 +80,9 @@ void DramChannel::advance(Cycle now) {
 // Runs the controller up to `until`, command by command while reads wait for a place in its queue.
 void DramChannel::catch_up(Tick until) {
     while (!waiting_.empty()) {
-        if (controller_.accepts(false, bursts_)) {
-            push(waiting_.front().local, false, tick_, waiting_.front().token);
+        const WaitingRead& read = waiting_.front();
+        if (controller_.accepts(false, bursts_of(read.sectors))) {
+            push(read.local, read.sectors, false, tick_, read.token);
             waiting_.pop();
         } else if (controller_.next_event() <= until) {
             tick_ = std::max(tick_, controller_.next_event());
@@ -85,13 +95,19 @@ void DramChannel::catch_up(Tick until) {
     controller_.advance(tick_);
 }
 
-void DramChannel::push(std::uint32_t local, bool write, Tick tick, std::uint32_t token) {
-    const std::uint32_t first = local * static_cast<std::uint32_t>(bursts_);
-    for (std::int32_t i = 0; i < bursts_; ++i)
-        controller_.push(map_->place(first + static_cast<std::uint32_t>(i)), write, tick, token);
+std::int32_t DramChannel::bursts_of(SectorMask sectors) const {
+    std::int32_t bursts = 0;
+    for (std::int32_t i = 0; i < bursts_; ++i) bursts += is_in(i, sectors) ? 1 : 0;
+    return bursts;
 }
 
-// A line is complete with its last burst. A burst that still waits is complete no sooner than if the next command were
+void DramChannel::push(std::uint32_t local, SectorMask sectors, bool write, Tick tick, std::uint32_t token) {
+    const std::uint32_t first = local * static_cast<std::uint32_t>(bursts_);
+    for (std::int32_t i = 0; i < bursts_; ++i)
+        if (is_in(i, sectors)) controller_.push(map_->place(first + static_cast<std::uint32_t>(i)), write, tick, token);
+}
+
+// A read is complete with its last burst. A burst that still waits is complete no sooner than if the next command were
 // its read; one that finds a write in the queue, when it gets there, at once.
 void DramChannel::collect() {
     for (const DramController::Done& done : controller_.done()) {

@@ -1,4 +1,4 @@
-// A memory channel with banks: lines become bursts of a DRAM controller that runs on its own clock.
+// A memory channel with banks: sectors become bursts of a DRAM controller that runs on its own clock.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct DramChannelConfig {
     std::int64_t ticks_numerator = 1;  // half clocks of the DRAM in an SM cycle, as a fraction
     std::int64_t ticks_denominator = 1;
     std::int32_t line_bytes = 128;
+    std::int32_t sector_bytes = 32;
     Cycle path_cycles = 0;  // between the slice and the controller, both ways together
     std::shared_ptr<const AddressMap> map = nullptr;
 };
@@ -33,8 +34,8 @@ class DramChannel final : public MemoryChannel {
     explicit DramChannel(const DramChannelConfig& config);
 
     Cycle earliest_write(Cycle now) override;
-    void read(std::uint32_t local, Cycle now, std::uint32_t token) override;
-    void write(std::uint32_t local, Cycle now) override;
+    void read(std::uint32_t local, SectorMask sectors, Cycle now, std::uint32_t token) override;
+    void write(std::uint32_t local, SectorMask sectors, Cycle now) override;
     void advance(Cycle now) override;
 
     DramStats dram_stats() const override { return controller_.stats(); }
@@ -47,6 +48,7 @@ class DramChannel final : public MemoryChannel {
     struct WaitingRead {
         std::uint32_t local;
         std::uint32_t token;
+        SectorMask sectors;
     };
 
     Tick first_tick(Cycle cycle) const {
@@ -58,14 +60,20 @@ class DramChannel final : public MemoryChannel {
                    : (tick * ticks_denominator_ + ticks_numerator_ - 1) / ticks_numerator_;
     }
     void catch_up(Tick until);
-    void push(std::uint32_t local, bool write, Tick tick, std::uint32_t token);
+    bool is_in(std::int32_t burst, SectorMask sectors) const {
+        return (sectors >> (burst * sectors_ / bursts_) & burst_sectors_) != 0;
+    }
+    std::int32_t bursts_of(SectorMask sectors) const;
+    void push(std::uint32_t local, SectorMask sectors, bool write, Tick tick, std::uint32_t token);
     void collect();
 
     DramController controller_;
     std::shared_ptr<const AddressMap> map_;
     std::int64_t ticks_numerator_;
     std::int64_t ticks_denominator_;
-    std::int32_t bursts_;
+    std::int32_t bursts_;  // of a line
+    std::int32_t sectors_;
+    SectorMask burst_sectors_;  // that a burst has a part of, from its first on
     Cycle path_cycles_;
     Tick shortest_read_;  // from a read command to the data's arrival at the requester
     Tick controller_ticks_;

@@ -31,6 +31,8 @@ SliceConfig slice_config(const Config& config, int index) {
     slice.hash = static_cast<HashKind>(config.hash);
     slice.sets = config.sets;
     slice.ways = config.ways;
+    slice.sectors = config.sectors();
+    slice.fetch_sectors = config.fetch_bytes / config.sector_bytes;
     slice.service_interval_cycles = config.slice_service_cycles;
     slice.request_queue_entries = config.request_queue_entries;
     slice.response_queue_entries = config.response_queue_entries;
@@ -49,6 +51,7 @@ SliceConfig slice_config(const Config& config, int index) {
 std::unique_ptr<MemoryChannel> make_channel(const Config& config, int index) {
     if (config.dram != nullptr) {
         DramChannelConfig dram = *config.dram;
+        dram.sector_bytes = config.sector_bytes;
         dram.control.channel = index;
         dram.control.channels = config.slices;
         return std::make_unique<DramChannel>(dram);
@@ -59,6 +62,7 @@ std::unique_ptr<MemoryChannel> make_channel(const Config& config, int index) {
     channel.line_cycles_denominator = config.channel_line_cycles_denominator;
     channel.write_cost_ppm = config.channel_write_cost_ppm;
     channel.write_queue_entries = config.channel_write_queue_entries;
+    channel.sectors = config.sectors();
     return std::make_unique<SimpleChannel>(channel);
 }
 

@@ -61,13 +61,14 @@ class Engine {
     // Slices recorded so far.
     std::int64_t timeline_size() const;
     // Rows of the chip's counters, once the run is over: cycle; counts so far of reads that hit and that missed in L2,
-    // and of lines read from and written to memory; entries of MSHRs, requests and responses that wait; lines in flight
+    // and of bytes read from and written to memory; entries of MSHRs, requests and responses that wait; lines in flight
     // of the chip, and of each SM of the choice.
     std::vector<std::vector<std::int64_t>> timeline_counters() const;
     Cycle role_end(int cta, int role) const;
     // Tiles begun so far by all CTAs, for progress.
     std::int64_t tiles_begun() const;
     const Kernel& kernel() const { return kernel_; }
+    const Config& config() const { return config_; }
 
   private:
     void run_units(int thread);

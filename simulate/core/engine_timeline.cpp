@@ -35,7 +35,7 @@ std::vector<std::vector<std::int64_t>> Engine::timeline_counters() const {
             const SliceSample& sample = slice->samples()[i];
             chip.hits += sample.hits;
             chip.misses += sample.misses;
-            chip.memory_lines += sample.memory_lines;
+            chip.memory_sectors += sample.memory_sectors;
             chip.mshr_entries += sample.mshr_entries;
             chip.requests += sample.requests;
             chip.responses += sample.responses;
@@ -46,7 +46,7 @@ std::vector<std::vector<std::int64_t>> Engine::timeline_counters() const {
         rows[i] = {pairs_[0]->samples()[i].cycle,
                    chip.hits,
                    chip.misses,
-                   chip.memory_lines,
+                   chip.memory_sectors * config_.sector_bytes,
                    chip.mshr_entries,
                    chip.requests,
                    chip.responses,

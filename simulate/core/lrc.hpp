@@ -1,4 +1,4 @@
-// L2 request coalescer of an SM pair: a read joins an outstanding read of the same line from the other SM.
+// L2 request coalescer of an SM pair: a read joins an outstanding read from the other SM that asks for all it needs.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 
 #include "config.hpp"
 #include "ring_buffer.hpp"
+#include "sectors.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -15,11 +16,13 @@ namespace simfa {
 // Which SM of the pair a line goes to, seen from the one whose TMA engine asked for it.
 enum class Target : std::uint8_t { own, both, other };
 
-// Who gets a line: the TMA operation `op` of SM `owner`. It travels with the request and comes back with the answer.
+// Who gets which sectors of a line: the TMA operation `op` of SM `owner`. It travels with the request and comes back
+// with the answer.
 struct Waiter {
     std::uint16_t op = 0;
     std::uint8_t owner = 0;
     Target target = Target::own;
+    std::uint8_t sectors = 0;
 
     // The SM whose read this is, for merging.
     int reader() const { return target == Target::other ? owner ^ 1 : owner; }
@@ -29,7 +32,8 @@ struct Waiter {
 class Lrc {
   public:
     explicit Lrc(const Config& config)
-        : merging_(config.lrc_enabled),
+        : all_(static_cast<std::uint8_t>(all_sectors(config.sectors()))),
+          merging_(config.lrc_enabled),
           limit_(config.lrc_enabled ? config.lrc_entries : 2 * config.max_lines_in_flight),
           max_merges_(config.lrc_max_merges),
           hold_cycles_(config.lrc_hold_cycles) {
@@ -63,6 +67,7 @@ class Lrc {
         for (std::size_t i = slot_of(line); table_[i] != kEmpty; i = next(i)) {
             const std::uint32_t slot = table_[i];
             if ((slot & kLine) != line || static_cast<int>((slot & kReader) != 0) == waiter.reader()) continue;
+            if ((waiter.sectors & ~sectors_at(i)) != 0) continue;
             if ((slot & kAnswered) != 0) return Found::answered;
             if ((slot & kJoined) == 0) {
                 if (max_merges_ < 2) continue;
@@ -84,6 +89,7 @@ class Lrc {
         std::size_t i = slot_of(line);
         while (table_[i] != kEmpty) i = next(i);
         table_[i] = line | (waiter.reader() != 0 ? kReader : 0);
+        note_sectors(i, waiter.sectors);
     }
 
     // Notes requests that nobody can join.
@@ -95,7 +101,7 @@ class Lrc {
         if (!merging_ || write || first.target == Target::both) return {};
         const std::uint32_t reader = first.reader() != 0 ? kReader : 0;
         std::size_t i = slot_of(line);
-        while ((table_[i] & ~kJoined) != (line | reader)) i = next(i);
+        while ((table_[i] & ~kJoined) != (line | reader) || sectors_at(i) != first.sectors) i = next(i);
         std::span<const Waiter> joined;
         if ((table_[i] & kJoined) != 0) {
             const Joined& list = joined_[joined_index_[i]];
@@ -104,7 +110,7 @@ class Lrc {
         }
         if (hold_cycles_ > 0) {
             table_[i] = line | reader | kAnswered;
-            held_.push({now + hold_cycles_, line | reader | kAnswered});
+            held_.push({now + hold_cycles_, line | reader | kAnswered, first.sectors});
         } else {
             erase(i);
         }
@@ -131,7 +137,17 @@ class Lrc {
     struct Held {
         Cycle until = 0;
         std::uint32_t slot = 0;
+        std::uint8_t sectors = 0;
     };
+
+    // What the request in a slot asks for; kept from the first request on that does not ask for a whole line.
+    std::uint8_t sectors_at(std::size_t i) const { return sectors_.empty() ? all_ : sectors_[i]; }
+    void note_sectors(std::size_t i, std::uint8_t sectors) {
+        if (sectors == all_ && sectors_.empty()) [[likely]]
+            return;
+        if (sectors_.empty()) sectors_.assign(table_.size(), all_);
+        sectors_[i] = sectors;
+    }
 
     std::size_t slot_of(std::uint32_t line) const { return (line * 0x9E3779B1U) >> shift_; }
     std::size_t next(std::size_t i) const { return (i + 1) & (table_.size() - 1); }
@@ -155,6 +171,7 @@ class Lrc {
             if (((i - home) & mask) < ((i - hole) & mask)) continue;
             table_[hole] = table_[i];
             if ((table_[i] & kJoined) != 0) joined_index_[hole] = joined_index_[i];
+            if (!sectors_.empty()) sectors_[hole] = sectors_[i];
             hole = i;
         }
         table_[hole] = kEmpty;
@@ -164,12 +181,13 @@ class Lrc {
     void expire(Cycle now) {
         while (!held_.empty() && held_.front().until < now) {
             std::size_t i = slot_of(held_.front().slot & kLine);
-            while (table_[i] != held_.front().slot) i = next(i);
+            while (table_[i] != held_.front().slot || sectors_at(i) != held_.front().sectors) i = next(i);
             erase(i);
             held_.pop();
         }
     }
 
+    std::uint8_t all_;  // sectors of a line
     bool merging_;
     int limit_;
     int max_merges_;
@@ -178,6 +196,7 @@ class Lrc {
     int outstanding_ = 0;
     std::vector<std::uint32_t> table_;
     std::vector<std::uint16_t> joined_index_;  // of slots that were joined: their list
+    std::vector<std::uint8_t> sectors_;        // by slot, or nothing
     std::vector<Joined> joined_;
     std::vector<std::uint16_t> free_lists_;
     RingBuffer<Held> held_;

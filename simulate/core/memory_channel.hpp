@@ -1,4 +1,4 @@
-// Device memory as an L2 slice sees it: one channel that takes reads and writes of whole lines.
+// Device memory as an L2 slice sees it: one channel that takes reads and writes of lines or sectors of them.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 
 #include "dram_stats.hpp"
 #include "ring_buffer.hpp"
+#include "sectors.hpp"
 #include "types.hpp"
 
 namespace simfa {
@@ -18,14 +19,14 @@ class MemoryChannel {
     MemoryChannel& operator=(const MemoryChannel&) = delete;
     virtual ~MemoryChannel() = default;
 
-    // `now` if a write is accepted at `now`; else the next cycle at which it is worth asking again.
+    // `now` if a write of any sectors is accepted at `now`; else the next cycle at which it is worth asking again.
     virtual Cycle earliest_write(Cycle now) = 0;
 
-    // Takes a line. `local` numbers the lines of this channel; `token` comes back with the data of a read. Reads are
+    // Takes sectors of a line. `local` numbers the lines of this channel; `token` comes back with the data of a read. Reads are
     // always taken: the sender has a place for each. Writes are taken when `earliest_write` says so and are posted:
     // done, for the sender, when taken.
-    virtual void read(std::uint32_t local, Cycle now, std::uint32_t token) = 0;
-    virtual void write(std::uint32_t local, Cycle now) = 0;
+    virtual void read(std::uint32_t local, SectorMask sectors, Cycle now, std::uint32_t token) = 0;
+    virtual void write(std::uint32_t local, SectorMask sectors, Cycle now) = 0;
 
     // Finds all reads that are complete by `now`.
     virtual void advance(Cycle now) = 0;

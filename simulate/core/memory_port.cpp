@@ -15,19 +15,20 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
                   (!config.lrc_enabled || config.lrc_entries >= 2 * config.max_lines_in_flight)),
       request_cycles_{config.near_latency_cycles / 2, config.far_latency_cycles / 2},
       port_lines_per_cycle_(config.port_lines_per_cycle),
-      port_cycles_per_line_(config.port_cycles_per_line),
+      port_cycles_(config.port_cycles_per_line, config.sectors()),
+      all_(all_sectors(config.sectors())),
       stats_(stats),
       hash_(static_cast<HashKind>(config.hash), config.slices),
       lrc_(config) {}
 
-// Sends one line through the response port of SM `sm`: at once if the port is free, else in order. Returns true if
-// something may be due sooner than was known.
+// Sends a line or a part of one through the response port of SM `sm`: at once if the port is free, else in order.
+// Returns true if something may be due sooner than was known.
 [[gnu::always_inline]] inline bool MemoryPort::deliver(int sm, const Waiter& waiter, bool other, Cycle now) {
     Port& port = ports_[sm];
     Cycle leaves = port.cycle;
     std::int32_t used = port.used;
     if (used == port_lines_per_cycle_) {
-        leaves += port_cycles_per_line_;
+        leaves += port.cycles;
         used = 0;
     }
     if (leaves < now) {
@@ -36,6 +37,7 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
     }
     port.cycle = leaves;
     port.used = used + 1;
+    port.cycles = static_cast<std::int32_t>(port_cycles_.of(waiter.sectors));
     const std::uint64_t number = ++port.number;
     TmaEngine& tma = *tma_[waiter.owner];
     if (!tma.arrive(waiter.op, other, leaves, number, now)) [[likely]]
@@ -64,6 +66,8 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
         }
     }
     if (!write) ++stats_.l2_read_requests;
+    if (waiter.sectors != all_) [[unlikely]]
+        note_part(write, waiter.sectors);
     lrc_.open(line, write, waiter);
     Message request = request_of(write, waiter);
     request.line = line;
@@ -72,7 +76,8 @@ void MemoryPort::request(std::uint32_t line, bool write, const Waiter& waiter, C
 
 bool MemoryPort::answer(const Message& message, Cycle now) {
     const bool write = message.kind == write_ack;
-    const Waiter waiter{message.tag, static_cast<std::uint8_t>(message.flags & 1), target_of(message)};
+    const Waiter waiter{message.tag, static_cast<std::uint8_t>(message.flags & 1), target_of(message),
+                        static_cast<std::uint8_t>(sectors_of(message))};
     const std::span<const Waiter> joined = lrc_.close(message.line, write, waiter, now);
     bool sooner = write;
     if (write)

@@ -42,13 +42,14 @@ class MemoryPort {
     // Requests one line for `waiter`.
     void request(std::uint32_t line, bool write, const Waiter& waiter, Cycle now);
 
-    // Requests of lines for `waiter` that cannot join others: first all but the line, then each goes to its slice.
+    // Requests for `waiter` that cannot join others: first all but line and sectors, then each goes to its slice.
     Message request_of(bool write, const Waiter& waiter) const {
         Message request;
         request.source = static_cast<std::uint16_t>(pair_);
         request.tag = waiter.op;
         request.kind = write ? write_request : read_request;
-        request.flags = static_cast<std::uint16_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1);
+        request.flags = static_cast<std::uint16_t>(waiter.owner | static_cast<unsigned>(waiter.target) << 1 |
+                                                   SectorMask{waiter.sectors} << kSectorShift);
         return request;
     }
     [[gnu::always_inline]] void post(const Message& request, Cycle now) {
@@ -62,6 +63,9 @@ class MemoryPort {
             latency = request_cycles_[0];
         }
         outbox_.to_slice(slice, now + latency, request);
+    }
+    void note_part(bool write, SectorMask sectors) {
+        if (!write) stats_.l2_read_spared_sectors += sector_count(all_ & ~sectors);
     }
     void note_sent(bool write, int lines) {
         lrc_.open_unjoinable(lines);
@@ -108,6 +112,7 @@ class MemoryPort {
     struct Port {
         Cycle cycle = 0;           // of the last delivery ...
         std::int32_t used = 0;     // ... and how many there were in it
+        std::int32_t cycles = 0;   // for which it takes the port
         std::uint64_t number = 0;  // deliveries so far
         RingBuffer<Finish> finishes;
     };
@@ -116,7 +121,7 @@ class MemoryPort {
         Waiter waiter;
     };
 
-    static Target target_of(const Message& message) { return static_cast<Target>(message.flags >> 1); }
+    static Target target_of(const Message& message) { return static_cast<Target>(message.flags >> 1 & 3); }
     bool deliver(int sm, const Waiter& waiter, bool other, Cycle now);
     bool deliver_all(const Waiter& waiter, Cycle now);
     bool finish_at(const Finish& finish, Port& port, Cycle now);
@@ -130,7 +135,8 @@ class MemoryPort {
     bool never_full_;
     std::array<Cycle, 2> request_cycles_;  // near, far
     std::int32_t port_lines_per_cycle_;
-    std::int32_t port_cycles_per_line_;
+    SectorCycles port_cycles_;
+    SectorMask all_;
     PairStats& stats_;
     LineHash hash_;
     Lrc lrc_;

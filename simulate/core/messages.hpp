@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "sectors.hpp"
+
 namespace simfa {
 
 enum MessageKind : std::uint16_t {
@@ -15,7 +17,7 @@ enum MessageKind : std::uint16_t {
     hop_invalidate,  // home slice to near twin: drop the shadow of a written line
 };
 
-// One line-sized message; takes effect at window start + offset of the window it is filed under. No field is a byte, as
+// One message about a line, or sectors of one; takes effect at window start + offset of the window it is filed under. No field is a byte, as
 // a store of one would make the compiler reload whatever it may alias.
 struct Message {
     std::uint32_t line = 0;    // byte address / line_bytes
@@ -23,9 +25,14 @@ struct Message {
     std::uint16_t offset = 0;  // cycle of arrival minus the start of the arrival window
     std::uint16_t tag = 0;     // the requester's entry, returned unchanged
     std::uint16_t kind = read_request;
-    std::uint16_t flags = 0;  // the requester's, returned unchanged; bit 0 tells the SMs of a pair apart
+    std::uint16_t flags = 0;  // returned unchanged: sectors from bit 8 on, below them the requester's; bit 0 tells the
+                              // SMs of a pair apart
     std::uint16_t extra = 0;  // hop messages: originating pair; 0 otherwise
 };
 static_assert(sizeof(Message) == 16);
+
+inline constexpr int kSectorShift = 8;  // in `Message::flags`
+
+inline SectorMask sectors_of(const Message& message) { return SectorMask{message.flags} >> kSectorShift; }
 
 }  // namespace simfa

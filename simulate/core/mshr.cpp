@@ -12,18 +12,18 @@ MshrFile::MshrFile(int entries, int merges) : merges_(merges), shift_(30), mask_
     for (int entry = entries - 1; entry >= 0; --entry) free_.push_back(entry);
 }
 
-int MshrFile::allocate(const SliceRequest& request) {
+int MshrFile::allocate(const SliceRequest& request, SectorMask sectors, SectorMask missing) {
     const int entry = free_.back();
     free_.pop_back();
-    entries_[entry] = {.line = request.message.line, .place = request.place};
+    entries_[entry] = {.line = request.message.line, .place = request.place, .sectors = sectors};
     std::size_t slot = slot_of(request.message.line);
     while (table_[slot] >= 0) slot = (slot + 1) & mask_;
     table_[slot] = entry;
-    merge(entry, request);
+    merge(entry, request, missing);
     return entry;
 }
 
-void MshrFile::merge(int entry, const SliceRequest& request) {
+void MshrFile::merge(int entry, const SliceRequest& request, SectorMask missing) {
     int node = free_node_;
     if (node >= 0) {
         free_node_ = nodes_[node].next;
@@ -31,14 +31,18 @@ void MshrFile::merge(int entry, const SliceRequest& request) {
         node = static_cast<int>(nodes_.size());
         nodes_.emplace_back();
     }
-    nodes_[node] = {request, -1};
+    nodes_[node] = {request, -1, missing};
+    append(entry, node);
+    if (request.message.kind == write_request) entries_[entry].dirty |= sectors_of(request.message);
+}
+
+void MshrFile::append(int entry, int node) {
     Entry& target = entries_[entry];
     if (target.waiting++ == 0)
         target.first = node;
     else
         nodes_[target.last].next = node;
     target.last = node;
-    target.dirty |= request.message.kind == write_request;
 }
 
 // Removes the entry from the table, moving later entries of its run up so that no search stops short.
@@ -53,6 +57,27 @@ void MshrFile::filled(int entry) {
         }
     }
     table_[hole] = -1;
+}
+
+void MshrFile::settle(int entry) {
+    Entry& done = entries_[entry];
+    for (std::size_t slot = slot_of(done.line); table_[slot] >= 0; slot = (slot + 1) & mask_) {
+        const Entry& other = entries_[table_[slot]];
+        if (other.line != done.line) continue;
+        int node = other.first;
+        for (int i = 0; i < other.waiting; ++i, node = nodes_[node].next) nodes_[node].missing &= ~done.sectors;
+    }
+    const int waiting = done.waiting;
+    int node = done.first;
+    done.waiting = 0;
+    for (int i = 0; i < waiting; ++i) {
+        const int next = nodes_[node].next;
+        nodes_[node].next = -1;
+        SectorMask& missing = nodes_[node].missing;
+        missing &= ~done.sectors;
+        append(missing == 0 ? entry : find(done.line, missing).entry, node);
+        node = next;
+    }
 }
 
 void MshrFile::pop(int entry) {

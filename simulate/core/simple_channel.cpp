@@ -9,7 +9,7 @@ namespace simfa {
 namespace {
 
 constexpr std::int64_t kMillion = 1000000;
-constexpr std::int64_t kFineUnits = std::int64_t{1} << 20;  // a write's time is rounded to such a part of a cycle
+constexpr std::int64_t kFineUnits = std::int64_t{1} << 20;  // times but a whole read line's are rounded to such a part
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 24;  // leaves room for 2^39 cycles
 
 void require(bool holds, const char* message) {
@@ -28,12 +28,17 @@ SimpleChannel::SimpleChannel(const SimpleChannelConfig& config) : latency_cycles
     require(config.write_cost_ppm >= 1 && config.write_cost_ppm <= kMillion * kMillion,
             "memory write cost: expected between one millionth and one million");
     require(config.write_queue_entries >= 1, "memory write queue: expected one entry or more");
+    require(config.sectors >= 1 && config.sectors <= kMostSectors, "sectors of a line: expected 1 to 8");
     const std::int64_t scale = std::max<std::int64_t>(1, kFineUnits / config.line_cycles_denominator);
     units_per_cycle_ = config.line_cycles_denominator * scale;
-    read_units_ = config.line_cycles_numerator * scale;
-    write_units_ = std::max<std::int64_t>(
-        1, std::llround(static_cast<double>(read_units_) * static_cast<double>(config.write_cost_ppm) / kMillion));
-    backlog_units_ = write_units_ * (config.write_queue_entries - 1);
+    const std::int64_t read_units = config.line_cycles_numerator * scale;
+    const std::int64_t write_units = std::max<std::int64_t>(
+        1, std::llround(static_cast<double>(read_units) * static_cast<double>(config.write_cost_ppm) / kMillion));
+    for (std::int64_t count = 1; count <= config.sectors; ++count) {
+        read_units_[count] = (read_units * count + config.sectors - 1) / config.sectors;
+        write_units_[count] = (write_units * count + config.sectors - 1) / config.sectors;
+    }
+    backlog_units_ = write_units * (config.write_queue_entries - 1);
 }
 
 std::int64_t SimpleChannel::serve(Cycle now, std::int64_t units) {
@@ -47,11 +52,13 @@ Cycle SimpleChannel::earliest_write(Cycle now) {
     return accepted <= now * units_per_cycle_ ? now : (accepted + units_per_cycle_ - 1) / units_per_cycle_;
 }
 
-void SimpleChannel::read(std::uint32_t, Cycle now, std::uint32_t token) {
-    const std::int64_t start = serve(now, read_units_);
+void SimpleChannel::read(std::uint32_t, SectorMask sectors, Cycle now, std::uint32_t token) {
+    const std::int64_t start = serve(now, read_units_[sector_count(sectors)]);
     complete((start + units_per_cycle_ - 1) / units_per_cycle_ + latency_cycles_, token);
 }
 
-void SimpleChannel::write(std::uint32_t, Cycle now) { serve(now, write_units_); }
+void SimpleChannel::write(std::uint32_t, SectorMask sectors, Cycle now) {
+    serve(now, write_units_[sector_count(sectors)]);
+}
 
 }  // namespace simfa

@@ -35,6 +35,8 @@ void SliceConfig::check() const {
     require(response_queue_entries >= 1, "l2.response_queue_entries: expected 1 or more");
     require(mshr_entries >= 1, "l2.mshr_entries: expected 1 or more");
     require(mshr_merges >= 1, "l2.mshr_merges: expected 1 or more; the first request of a line counts");
+    require(sectors >= 1 && sectors <= kMostSectors, "l2.sector_bytes: expected 1 to 8 sectors a line");
+    require(fetch_sectors >= 1 && sectors % fetch_sectors == 0, "l2.fetch_bytes: expected whole sectors of a line");
     require(near_latency_cycles >= 2, "crossbar.near_latency_cycles: expected 2 or more, one each way");
     require(far_latency_cycles >= near_latency_cycles,
             "crossbar.far_latency_cycles: expected near_latency_cycles or more");
@@ -56,6 +58,8 @@ SliceStats& SliceStats::operator+=(const SliceStats& other) {
     responses += other.responses;
     memory_reads += other.memory_reads;
     memory_writes += other.memory_writes;
+    memory_read_sectors += other.memory_read_sectors;
+    memory_write_sectors += other.memory_write_sectors;
     for (std::size_t i = 0; i < blocked_cycles.size(); ++i) blocked_cycles[i] += other.blocked_cycles[i];
     staging_cycles += other.staging_cycles;
     request_queue_cycles += other.request_queue_cycles;
@@ -71,16 +75,18 @@ SliceStats& SliceStats::operator+=(const SliceStats& other) {
 
 Slice::Slice(const SliceConfig& config, std::unique_ptr<MemoryChannel> channel)
     : config_((config.check(), config)),
+      all_(all_sectors(config.sectors)),
+      service_(config.service_interval_cycles, config.sectors),
       hash_(config.hash, config.slices),
       sets_(static_cast<std::uint64_t>(config.sets)),
-      tags_(config.sets, config.ways),
+      tags_(config.sets, config.ways, config.sectors),
       mshr_(config.mshr_entries, config.mshr_merges),
       channel_(std::move(channel)),
       twin_((config.index + config.slices / 2) % config.slices),
       first_far_pair_((config.pairs + 1) / 2),
       response_cycles_{config.response_cycles(side_of(config.index, config.slices) == 0),
                        config.response_cycles(side_of(config.index, config.slices) == 1)},
-      port_room_cycles_(config.response_queue_cycles()),
+      port_(config.response_queue_entries, config.service_interval_cycles),
       service_cycles_(static_cast<std::size_t>(config.request_queue_entries)),
       sampler_(config.sampler) {}
 
@@ -88,21 +94,18 @@ SliceStats Slice::stats(Cycle end) const {
     SliceStats stats = stats_;
     stats.requests_peak = stats.read_requests + stats.write_requests;
     stats.request_queue_peak = static_cast<std::int64_t>(request_peak_);
-    const Cycle interval = config_.service_interval_cycles;
-    // Answers that have not left yet: the last ones, without a gap, and not all of them go to pairs.
-    if (port_free_ > end) stats.responses -= (port_free_ - end) / interval;
+    // Not all answers that have not left yet go to pairs.
+    stats.responses -= port_.waiting(end);
     for (std::size_t i = 0; i < hop_departures_.size(); ++i) stats.responses += hop_departures_[i] >= end;
-    stats.response_queue_peak = (response_wait_peak_ + interval - 1) / interval;
+    stats.response_queue_cycles = port_.waited_cycles();
+    stats.response_queue_peak = port_.peak();
     return stats;
 }
 
 // Puts the answer to `request` into the response queue. The cycle at which the port sends it is known at once. The
 // request goes back as the answer, changed where it lies: building it elsewhere first would cost more than the rest.
 void Slice::respond(const Message& request, Cycle now, Outbox& out) {
-    const Cycle departure = std::max(now, port_free_);
-    port_free_ = departure + config_.service_interval_cycles;
-    stats_.response_queue_cycles += departure - now;
-    response_wait_peak_ = std::max(response_wait_peak_, departure - now);
+    const Cycle departure = port_.send(now, service_.of(sectors_of(request)));
     if (request.kind == hop_request) [[unlikely]] {
         respond_hop(request, departure, out);
         return;
@@ -149,7 +152,10 @@ Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
     const Message& message = request.message;
     const bool write = message.kind == write_request;
     const bool room = response_room(now);
-    const bool hit = tags_.touch(request.place, 0, write && room ? kDirty : 0);
+    const SectorMask sectors = sectors_of(message);
+    // A write only needs the line to be there.
+    const bool hit =
+        write && room ? tags_.write(request.place, sectors) : tags_.read(request.place, 0, write ? 0 : sectors);
     if (!hit) {
         const Blocked reason = try_miss(request, now, out);
         if (reason != Blocked::none) return reason;
@@ -172,6 +178,7 @@ Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
 
 // The turn of the oldest request.
 void Slice::serve(Cycle now, Outbox& out) {
+    const Cycle service = service_.of(sectors_of(requests_.front().message));
     const Blocked reason = try_serve(requests_.front(), now, out);
     if (reason != blocked_) {
         stats_.blocked_cycles[static_cast<std::size_t>(blocked_)] += now - blocked_since_;
@@ -181,9 +188,9 @@ void Slice::serve(Cycle now, Outbox& out) {
     if (reason == Blocked::none) {
         count_service(now);
         requests_.pop();
-        service_free_ = now + config_.service_interval_cycles;
+        service_free_ = now + service;
     } else {
-        retry_ = reason == Blocked::response_queue ? response_room_cycle() : kNever;
+        retry_ = reason == Blocked::response_queue ? port_.room_cycle() : kNever;
     }
 }
 
@@ -231,7 +238,7 @@ void Slice::check_twin(const Message& message, const LineHash::Place& place) con
 
 // A far read at the near twin of its home: answered from a shadow, or passed on.
 Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out) {
-    if (tags_.touch(request.place, kShadow)) {
+    if (tags_.read(request.place, kShadow, sectors_of(request.message))) {
         if (!response_room(now)) return Blocked::response_queue;
         ++stats_.shadow_hits;
         respond(request.message, now, out);
@@ -250,19 +257,26 @@ Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out)
 }
 
 Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
-    const int entry = mshr_.find(request.message.line);
-    if (entry >= 0) return wait_for_line(entry, request);
+    const bool write = request.message.kind == write_request;
+    const SectorMask sectors = sectors_of(request.message);
+    // Until a line is there in part a miss lacks all it asks for.
+    const SectorMask missing = write || !tags_.sectored() ? sectors : sectors & ~tags_.valid(request.place);
+    const MshrFile::Outstanding found = mshr_.find(request.message.line, write ? all_ : missing);
+    if (found.entry >= 0 && (write || (missing & ~found.sectors) == 0))
+        return wait_in(found.entry, request, write ? mshr_.sectors(found.entry) : missing);
     if (!write_backs_.empty()) return Blocked::write_backs;
-    if (request.message.kind == write_request) {
+    if (write) {
         if (!response_room(now)) return Blocked::response_queue;
-        insert(request.place, kDirty);
+        insert(request.place, 0, sectors, sectors);
         respond(request.message, now, out);
     } else {
         if (mshr_.full()) return Blocked::mshr_entries;
         count_mshr(now);
-        const auto token = static_cast<std::uint32_t>(mshr_.allocate(request));
-        channel_->read(hash_.place(request.message.line).local, now, token);
+        const SectorMask fetched = whole_groups(missing & ~found.sectors, config_.fetch_sectors);
+        const auto token = static_cast<std::uint32_t>(mshr_.allocate(request, fetched, missing));
+        channel_->read(hash_.place(request.message.line).local, fetched, now, token);
         ++stats_.memory_reads;
+        stats_.memory_read_sectors += sector_count(fetched);
         stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
         ++stats_.read_misses;
     }
@@ -271,19 +285,19 @@ Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
     return Blocked::none;
 }
 
-Blocked Slice::wait_for_line(int entry, const SliceRequest& request) {
+Blocked Slice::wait_in(int entry, const SliceRequest& request, SectorMask missing) {
     if (mshr_.merge_full(entry)) return Blocked::mshr_merges;
-    mshr_.merge(entry, request);
+    mshr_.merge(entry, request, missing);
     stats_.read_merges += request.message.kind != write_request ? 1 : 0;
     return Blocked::none;
 }
 
-// What happens apart from requests, in this order within a cycle: lines come from memory, hops arrive, replaced lines
+// What happens apart from requests, in this order within a cycle: sectors come from memory, hops arrive, replaced lines
 // go to memory, answers enter the response queue. Requests have their turn afterwards.
 void Slice::run_internal(Cycle now, Outbox& out) {
     if (channel_->next_event() <= now) channel_->advance(now);
     std::uint32_t token = 0;
-    while (channel_->pop_completion(now, token)) fill(static_cast<int>(token));
+    while (channel_->pop_completion(now, token)) fill(static_cast<int>(token), now);
     for (; !hops_.empty() && hops_.front().arrival <= now; hops_.pop()) receive_hop(hops_.front());
     write_back(now);
     answer_waiting(now, out);
@@ -291,11 +305,23 @@ void Slice::run_internal(Cycle now, Outbox& out) {
     retry_ = std::min(retry_, now);
 }
 
-void Slice::fill(int entry) {
+// A whole line that comes was not there at all. After a part all may be there that a request in another entry of the
+// line lacks, and a request of this one may lack what another brings.
+void Slice::fill(int entry, Cycle now) {
+    const TagPlace& place = mshr_.place(entry);
+    const SectorMask came = mshr_.sectors(entry);
+    const SectorMask dirty = mshr_.dirty(entry);
     mshr_.filled(entry);
-    ++filled_;
-    insert(mshr_.place(entry), mshr_.dirty(entry) ? kDirty : 0);
-    answers_.push({entry, {}});
+    filled_ += sector_count(came);
+    const bool in_part = came != all_ || tags_.sectored();
+    if (!in_part || !tags_.add(place, 0, came | dirty, dirty)) insert(place, 0, came | dirty, dirty);
+    if (came != all_) mshr_.settle(entry);
+    if (mshr_.empty(entry)) {
+        count_mshr(now);
+        mshr_.release(entry);
+    } else {
+        answers_.push({entry, {}});
+    }
 }
 
 void Slice::receive_hop(const SliceRequest& hop) {
@@ -303,7 +329,7 @@ void Slice::receive_hop(const SliceRequest& hop) {
         tags_.erase(hop.place, kShadow);
         return;
     }
-    if (insert_shadow(hop.place)) ++stats_.shadow_inserts;
+    if (insert_shadow(hop.place, sectors_of(hop.message))) ++stats_.shadow_inserts;
     SliceRequest read = hop;
     read.message.kind = read_request;
     read.message.source = hop.message.extra;
@@ -312,24 +338,24 @@ void Slice::receive_hop(const SliceRequest& hop) {
 }
 
 // Puts a copy of a far line in by chance and if the set has not too many; true if it did.
-bool Slice::insert_shadow(const TagPlace& place) {
+bool Slice::insert_shadow(const TagPlace& place, SectorMask sectors) {
+    if (tags_.add(place, kShadow, sectors, 0)) return false;
     const std::int64_t share = std::int64_t{tags_.shadows(place.set)} * static_cast<std::int64_t>(kMillion);
-    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways || tags_.contains(place, kShadow))
-        return false;
+    if (share >= std::int64_t{config_.remote_copy_threshold_ppm} * config_.ways) return false;
     const std::uint64_t draw = draw_millionths(config_.seed, static_cast<std::uint64_t>(config_.index), draws_++);
     if (draw >= static_cast<std::uint64_t>(config_.remote_copy_probability_ppm)) return false;
-    insert(place, kShadow);
+    insert(place, kShadow, sectors, 0);
     return true;
 }
 
 void Slice::warm(std::uint32_t line) {
     const TagPlace place = place_of(hash_.place(line));
-    if (!tags_.touch(place)) insert(place, 0);
+    if (!tags_.read(place, 0, all_)) insert(place, 0, all_, 0);
 }
 
-bool Slice::warm_far(std::uint32_t line) { return tags_.touch(place_of(hash_.place(line)), kShadow); }
+bool Slice::warm_far(std::uint32_t line) { return tags_.read(place_of(hash_.place(line)), kShadow, all_); }
 
-void Slice::warm_copy(std::uint32_t line) { insert_shadow(place_of(hash_.place(line))); }
+void Slice::warm_copy(std::uint32_t line) { insert_shadow(place_of(hash_.place(line)), all_); }
 
 void Slice::answer_waiting(Cycle now, Outbox& out) {
     while (!answers_.empty() && response_room(now)) {
@@ -350,23 +376,25 @@ void Slice::answer_waiting(Cycle now, Outbox& out) {
 
 void Slice::write_back(Cycle now) {
     for (; !write_backs_.empty() && channel_->earliest_write(now) <= now; write_backs_.pop()) {
-        channel_->write(write_backs_.front(), now);
+        const WriteBack& back = write_backs_.front();
+        channel_->write(back.local, back.sectors, now);
         ++stats_.memory_writes;
+        stats_.memory_write_sectors += sector_count(back.sectors);
     }
 }
 
 void Slice::schedule(Cycle now) {
     Cycle next = channel_->next_event();
     if (!hops_.empty()) next = std::min(next, hops_.front().arrival);
-    if (!answers_.empty()) next = std::min(next, response_room_cycle());
+    if (!answers_.empty()) next = std::min(next, port_.room_cycle());
     if (!write_backs_.empty()) next = std::min(next, channel_->earliest_write(now));
     next_internal_ = next;
 }
 
-void Slice::insert(const TagPlace& place, std::uint32_t flags) {
-    const Victim victim = tags_.insert(place, flags);
-    if (victim.valid && victim.dirty)
-        write_backs_.push(victim.tag * static_cast<std::uint32_t>(sets_.divisor()) + place.set);
+void Slice::insert(const TagPlace& place, std::uint32_t shadow, SectorMask valid, SectorMask dirty) {
+    const Victim victim = tags_.insert(place, shadow, valid, dirty);
+    if (victim.valid && victim.dirty != 0)
+        write_backs_.push({victim.tag * static_cast<std::uint32_t>(sets_.divisor()) + place.set, victim.dirty});
 }
 
 // The state before what happens at `now`, for all samples due by then. The port empties the response queue by itself.
@@ -379,11 +407,10 @@ void Slice::sample_at(Cycle cycle) {
     taken.cycle = cycle;
     taken.hits = stats_.read_hits + stats_.shadow_hits + stats_.read_merges;
     taken.misses = stats_.read_misses;
-    taken.memory_lines = filled_ + stats_.memory_writes;
+    taken.memory_sectors = filled_ + stats_.memory_write_sectors;
     taken.mshr_entries = mshr_.used();
     taken.requests = static_cast<std::int32_t>(requests_.arrived(cycle));
-    const Cycle waits = std::max<Cycle>(0, port_free_ - cycle);
-    taken.responses = static_cast<std::int32_t>(waits / config_.service_interval_cycles);
+    taken.responses = static_cast<std::int32_t>(port_.waiting(cycle));
     samples_.push_back(taken);
 }
 

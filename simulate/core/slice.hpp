@@ -14,7 +14,9 @@
 #include "messages.hpp"
 #include "mshr.hpp"
 #include "request_queue.hpp"
+#include "response_port.hpp"
 #include "ring_buffer.hpp"
+#include "sectors.hpp"
 #include "tag_array.hpp"
 #include "timeline.hpp"
 #include "types.hpp"
@@ -28,11 +30,13 @@ struct SliceConfig {
     HashKind hash = HashKind::xor_shift;
     int sets = 1;
     int ways = 1;
-    Cycle service_interval_cycles = 1;  // between two requests, and between two responses
+    int sectors = 1;                    // of a line
+    int fetch_sectors = 1;              // aligned groups of so many are read from memory
+    Cycle service_interval_cycles = 1;  // between two requests, and two responses, of whole lines; of parts, less
     int request_queue_entries = 1;
     int response_queue_entries = 1;
     int mshr_entries = 1;
-    int mshr_merges = 1;            // requests that may wait for one line, the first included
+    int mshr_merges = 1;            // requests that may join one entry, the first included
     Cycle near_latency_cycles = 2;  // round trip of a hit from a pair of the slice's side
     Cycle far_latency_cycles = 2;   // and of the other side
     bool remote_copy = false;
@@ -67,13 +71,15 @@ struct SliceStats {
     std::int64_t write_requests = 0;
     std::int64_t read_hits = 0;
     std::int64_t read_misses = 0;  // read from memory
-    std::int64_t read_merges = 0;  // waited for a line that was already on its way
+    std::int64_t read_merges = 0;  // waited for what was already on its way
     std::int64_t shadow_hits = 0;  // answered by a copy of a far line
     std::int64_t hops = 0;         // far reads passed on to their home slice
     std::int64_t shadow_inserts = 0;
     std::int64_t responses = 0;     // to pairs: reads and acknowledgements
-    std::int64_t memory_reads = 0;  // lines
+    std::int64_t memory_reads = 0;  // of a line or sectors of it
     std::int64_t memory_writes = 0;
+    std::int64_t memory_read_sectors = 0;
+    std::int64_t memory_write_sectors = 0;
     std::array<std::int64_t, kBlockedReasons> blocked_cycles{};  // by `Blocked`
     std::int64_t staging_cycles = 0;         // summed over requests: waiting ahead of the request queue
     std::int64_t request_queue_cycles = 0;   // and in it
@@ -94,23 +100,24 @@ struct SliceSample {
     Cycle cycle = 0;
     std::int64_t hits = 0;  // reads that needed no read of memory, merged ones included
     std::int64_t misses = 0;
-    std::int64_t memory_lines = 0;  // read lines that have come and lines written
+    std::int64_t memory_sectors = 0;  // of reads that have come, and of writes
     std::int32_t mshr_entries = 0;
     std::int32_t requests = 0;  // in the request queue and the staging area
     std::int32_t responses = 0;
 };
 
-// Requests are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
+// Requests are for sectors of one line. They are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
 // request queue, the rest in the staging area, which the lines in flight bound. Behind the tags:
 //
 // * read hit: the response enters the response queue, which a port empties, one response an interval. When it will
 //   leave, and so arrive, is known and posted at once;
-// * read miss: takes an MSHR entry and reads memory; the line is put in when it comes (allocate on fill), and the
-//   requests that wait for it are answered in order; the entry is free when the last has entered the response queue;
-// * write, always of a whole line: written into the set at once, without a fetch, and acknowledged like a hit. If the
-//   line is on its way from memory the write waits in the MSHR entry with the reads, in order, and the line is dirty
-//   from its fill on;
-// * a dirty line that is replaced goes to memory.
+// * read miss: takes an MSHR entry and reads the aligned groups of sectors that lack something nobody has asked memory
+//   for yet; they are put in when they come (allocate on fill), and the requests that then have all they need are
+//   answered in order; the entry is free when the last has entered the response queue;
+// * write: written into the set at once, without a fetch, and acknowledged like a hit. If the line is not there but
+//   sectors of it are on their way the write waits in their MSHR entry with the reads, in order, and what it writes is
+//   dirty from the fill on;
+// * the dirty sectors of a line that is replaced go to memory.
 //
 // The oldest request waits, and holds all others back, while the response queue is full, while it needs an MSHR entry
 // or a place in one and there is none, and while it needs memory and an earlier dirty line still waits for the channel.
@@ -154,6 +161,11 @@ class Slice {
         int entry;
         SliceRequest request;
     };
+    // Dirty sectors that wait for the channel.
+    struct WriteBack {
+        std::uint32_t local;
+        SectorMask sectors;
+    };
 
     Cycle next_service() const {
         if (requests_.empty()) return kNever;
@@ -165,31 +177,32 @@ class Slice {
     [[gnu::always_inline]] inline Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked try_far_read(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked try_miss(const SliceRequest& request, Cycle now, Outbox& out);
-    Blocked wait_for_line(int entry, const SliceRequest& request);
+    Blocked wait_in(int entry, const SliceRequest& request, SectorMask missing);
     [[gnu::always_inline]] inline void count_service(Cycle now);
     void count_mshr(Cycle now);
 
     void run_internal(Cycle now, Outbox& out);
     void receive_hop(const SliceRequest& hop);
-    bool insert_shadow(const TagPlace& place);
-    void fill(int entry);
+    bool insert_shadow(const TagPlace& place, SectorMask sectors);
+    void fill(int entry, Cycle now);
     void answer_waiting(Cycle now, Outbox& out);
     void write_back(Cycle now);
     void schedule(Cycle now);
     void sample(Cycle now);
     void sample_at(Cycle cycle);
 
-    void insert(const TagPlace& place, std::uint32_t flags);
+    void insert(const TagPlace& place, std::uint32_t shadow, SectorMask valid, SectorMask dirty);
     TagPlace place_of(const LineHash::Place& place) const {
         const auto tag = static_cast<std::uint32_t>(sets_.quotient(place.local));
         return {static_cast<std::uint32_t>(place.local - tag * sets_.divisor()), tag};
     }
-    bool response_room(Cycle now) const { return response_room_cycle() <= now; }
-    Cycle response_room_cycle() const { return port_free_ - port_room_cycles_; }
+    bool response_room(Cycle now) const { return port_.room_cycle() <= now; }
     [[gnu::always_inline]] inline void respond(const Message& request, Cycle now, Outbox& out);
     void respond_hop(const Message& request, Cycle departure, Outbox& out);
 
     SliceConfig config_;
+    SectorMask all_;  // sectors of a line
+    SectorCycles service_;
     LineHash hash_;
     Divider sets_;
     TagArray tags_;
@@ -203,13 +216,12 @@ class Slice {
     RingBuffer<SliceRequest> hops_;  // hop answers and invalidations that have not arrived yet
     RingBuffer<Answer> answers_;
     RingBuffer<Cycle> hop_departures_;       // of answers to hops that are in the response queue
-    RingBuffer<std::uint32_t> write_backs_;  // local line numbers
+    RingBuffer<WriteBack> write_backs_;
 
     Cycle service_free_ = 0;        // the next request may be served from here on
     Cycle retry_ = 0;               // the oldest request need not be tried before
     Cycle next_internal_ = kNever;  // next cycle of the channel, the hops or the waiting answers
-    Cycle port_free_ = 0;           // the response port sends nothing before
-    Cycle port_room_cycles_;        // the response queue has room up to so many cycles before `port_free_`
+    ResponsePort port_;
 
     Blocked blocked_ = Blocked::none;  // why the oldest request waits
     Cycle blocked_since_ = 0;
@@ -219,8 +231,7 @@ class Slice {
     std::size_t peak_slot_ = 0;          // of the request `request_peak_` before the next
     std::size_t request_peak_ = 0;       // most requests in the request queue at once
     Cycle mshr_changed_ = 0;
-    Cycle response_wait_peak_ = 0;  // longest wait of a response
-    std::int64_t filled_ = 0;       // lines that have come from memory
+    std::int64_t filled_ = 0;  // sectors that have come from memory
     SliceStats stats_;
     Sampler sampler_;
     std::vector<SliceSample> samples_;

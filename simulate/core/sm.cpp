@@ -364,7 +364,7 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
     if (instruction.op == Op::tma_bulk) {
         op.bytes = instruction.count;
         op.lines = BoxLines(instruction.address + instruction.address_step * role.iteration, op.bytes,
-                            config_.line_bytes, config_.deduplicate, config_.request_bytes);
+                            config_.line_shape());
         tma_.issue(op, -1, now);
         return;
     }
@@ -389,7 +389,7 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
         op.split = !config_.lrc_multicast && config_.ideal_latency_cycles == 0;
         corner[1] += cluster_rank() * map.box[1];
     }
-    op.lines = BoxLines(map, corner, config_.line_bytes, config_.deduplicate, config_.request_bytes);
+    op.lines = BoxLines(map, corner, config_.line_shape());
     tma_.issue(op, instruction.map, now);
 }
 

@@ -55,7 +55,10 @@ struct PairStats {
     std::int64_t requests = 0;    // line requests of the TMA engines
     std::int64_t read_lines = 0;  // lines delivered to shared memory (a multicast line counts for both SMs)
     std::int64_t write_lines = 0;
-    std::int64_t l2_read_requests = 0;  // reads that left the coalescer
+    std::int64_t read_spared_sectors = 0;  // sectors of these lines that were not asked for
+    std::int64_t write_spared_sectors = 0;
+    std::int64_t l2_read_requests = 0;        // reads that left the coalescer
+    std::int64_t l2_read_spared_sectors = 0;  // sectors of their lines that were not asked for
     std::int64_t lrc_merges = 0;
     std::int64_t tma_limit_cycles = 0;  // a line was ready, the in-flight limit or a full coalescer held it back
     std::int64_t descriptor_misses = 0;
@@ -72,7 +75,10 @@ struct PairStats {
         requests += other.requests;
         read_lines += other.read_lines;
         write_lines += other.write_lines;
+        read_spared_sectors += other.read_spared_sectors;
+        write_spared_sectors += other.write_spared_sectors;
         l2_read_requests += other.l2_read_requests;
+        l2_read_spared_sectors += other.l2_read_spared_sectors;
         lrc_merges += other.lrc_merges;
         tma_limit_cycles += other.tma_limit_cycles;
         descriptor_misses += other.descriptor_misses;

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "sectors.hpp"
+
 namespace simfa {
 
 // Where a line lies in a slice. A slice's own line and the shadow of its twin's line may have the same place.
@@ -23,17 +25,31 @@ inline constexpr std::uint32_t kDirty = 2;
 // What an insertion replaced.
 struct Victim {
     bool valid = false;
-    bool dirty = false;
+    SectorMask dirty = 0;
     std::uint32_t tag = 0;
 };
 
-// The entries, as numbers of 2 or 4 bytes: tag << 2 | flags. A set starts at a cache line of the machine that
-// simulates; look-up and reordering take whole vectors, without a branch for the way.
+// How an entry says what it holds, tag and shadow flag apart. Numbers of 2 or 4 bytes hold whole lines: tag << 2 |
+// flags. Numbers of 8 bytes say which sectors are valid and which of them dirty: tag << 32 | dirty << 16 | valid << 8 |
+// shadow flag.
+template <typename Number>
+struct TagFormat {
+    static constexpr bool kSectored = sizeof(Number) == 8;
+    static constexpr int kTagShift = kSectored ? 32 : 2;
+    static constexpr int kValidShift = 8;
+    static constexpr int kDirtyShift = 16;
+    static constexpr Number kState = static_cast<Number>(kSectored ? 0xFFFF00U : kDirty);
+};
+
+// The entries of all sets. A set starts at a cache line of the machine that simulates; look-up and reordering take
+// whole vectors, without a branch for the way.
 template <typename Number>
 class TagSets {
   public:
+    using Format = TagFormat<Number>;
     static constexpr Number kEmpty = std::numeric_limits<Number>::max();
-    static constexpr std::uint32_t kTags = kEmpty >> 2;  // tags are below this, so that none looks empty
+    // Tags are below this, so that none looks empty.
+    static constexpr Number kTags = kEmpty >> Format::kTagShift;
 
     TagSets(int sets, int ways)
         : ways_(static_cast<std::size_t>(ways)),
@@ -43,18 +59,18 @@ class TagSets {
 
     const Number* entries(std::uint32_t set) const { return storage_[set * lines_].entries; }
 
-    // Makes the entry `wanted` (its dirty flag apart) the most recently used one and adds `flags`; false if it is not
-    // there.
-    bool touch(std::uint32_t set, Number wanted, Number flags) {
+    // Makes the entry `wanted` (its state apart) the most recently used one and adds `state`; returns it, or nothing
+    // if it is not there.
+    const Number* touch(std::uint32_t set, Number wanted, Number state) {
         Number* const entries = storage_[set * lines_].entries;
-        if ((entries[0] | kDirty) == (wanted | kDirty)) {
-            entries[0] = static_cast<Number>(entries[0] | flags);
-            return true;
+        if ((entries[0] | Format::kState) == (wanted | Format::kState)) {
+            entries[0] = static_cast<Number>(entries[0] | state);
+            return entries;
         }
         const std::size_t way = find(entries, wanted);
-        if (way >= ways_) return false;
-        to_front(entries, way, static_cast<Number>(entries[way] | flags));
-        return true;
+        if (way >= ways_) return nullptr;
+        to_front(entries, way, static_cast<Number>(entries[way] | state));
+        return entries;
     }
 
     // Puts an entry that is not there in as the most recently used one; returns the one it replaces.
@@ -65,7 +81,12 @@ class TagSets {
         return victim;
     }
 
-    bool contains(std::uint32_t set, Number wanted) const { return find(entries(set), wanted) < ways_; }
+    // The entry `wanted`, where it lies, or nothing.
+    Number* look_up(std::uint32_t set, Number wanted) {
+        Number* const entries = storage_[set * lines_].entries;
+        const std::size_t way = find(entries, wanted);
+        return way < ways_ ? entries + way : nullptr;
+    }
 
     // Drops an entry; false if it was not there. Empty entries stay at the end of the set.
     bool erase(std::uint32_t set, Number wanted) {
@@ -106,8 +127,10 @@ class TagSets {
 #if defined(__clang__)
         if constexpr (kLanes == 8)
             return __builtin_shufflevector(before, vector, 7, 8, 9, 10, 11, 12, 13, 14);
-        else
+        else if constexpr (kLanes == 4)
             return __builtin_shufflevector(before, vector, 3, 4, 5, 6);
+        else
+            return __builtin_shufflevector(before, vector, 1, 2);
 #else
         Vector from;
         for (std::size_t lane = 0; lane < kLanes; ++lane) from[lane] = static_cast<Number>(kLanes - 1 + lane);
@@ -119,18 +142,18 @@ class TagSets {
     // ways can be gathered by OR.
     std::size_t find(const Number* entries, Number wanted) const {
         const Vector wanted_entry = Vector{} + wanted;
-        const Vector dirty = Vector{} + static_cast<Number>(kDirty);
+        const Vector state = Vector{} + Format::kState;
         Vector number = first_numbers();
         Vector found{};
         for (std::size_t v = 0; v < vectors_; ++v) {
-            const Vector same = static_cast<Vector>((load(entries + v * kLanes) | dirty) == (wanted_entry | dirty));
+            const Vector same = static_cast<Vector>((load(entries + v * kLanes) | state) == (wanted_entry | state));
             found |= same & number;
             number += static_cast<Number>(kLanes);
         }
         std::uint64_t halves[2];
         std::memcpy(halves, &found, sizeof(halves));
         std::uint64_t way = halves[0] | halves[1];
-        way |= way >> 32;
+        if constexpr (sizeof(Number) <= 4) way |= way >> 32;
         if constexpr (sizeof(Number) == 2) way |= way >> 16;
         return static_cast<Number>(static_cast<Number>(way) - 1U);
     }
@@ -156,62 +179,141 @@ class TagSets {
     std::vector<Line> storage_;
 };
 
-// Two bytes an entry as long as tags fit: 20 ways are then one cache line. The first tag that does not fit makes all
-// entries four bytes wide.
+// Two bytes an entry as long as tags fit and lines are whole: 20 ways are then one cache line. The first tag that does
+// not fit makes all entries four bytes wide, the first line that is valid or dirty in part eight.
 class TagArray {
     // Does `action` on the entries that have room for `tag`.
     template <typename Action>
     auto with_room(std::uint32_t tag, const Action& action) {
-        if (!is_wide_) {
+        if (width_ == Width::narrow) [[likely]] {
             if (tag < TagSets<std::uint16_t>::kTags) [[likely]]
                 return action(narrow_);
-            widen();
+            widen(wide_, Width::wide);
         }
-        return action(wide_);
+        return width_ == Width::wide ? action(wide_) : action(sectored_);
+    }
+
+    template <typename Sets>
+    using NumberOf = std::remove_const_t<decltype(std::decay_t<Sets>::kEmpty)>;
+
+    // An entry without its state.
+    template <typename Number>
+    static Number entry_of(const TagPlace& place, std::uint32_t shadow) {
+        return static_cast<Number>(static_cast<Number>(place.tag) << TagFormat<Number>::kTagShift | shadow);
+    }
+
+    // The state of an entry; in part only if it has eight bytes.
+    template <typename Number>
+    static Number state_of(SectorMask valid, SectorMask dirty) {
+        using Format = TagFormat<Number>;
+        if constexpr (Format::kSectored)
+            return Number{valid} << Format::kValidShift | Number{dirty} << Format::kDirtyShift;
+        else
+            return static_cast<Number>(dirty != 0 ? kDirty : 0);
+    }
+
+    template <typename Number>
+    SectorMask valid_of(Number entry) const {
+        if constexpr (TagFormat<Number>::kSectored)
+            return static_cast<SectorMask>(entry >> TagFormat<Number>::kValidShift) & 0xFFU;
+        else
+            return all_;
+    }
+
+    template <typename Number>
+    SectorMask dirty_of(Number entry) const {
+        if constexpr (TagFormat<Number>::kSectored)
+            return static_cast<SectorMask>(entry >> TagFormat<Number>::kDirtyShift) & 0xFFU;
+        else
+            return (entry & kDirty) != 0 ? all_ : 0;
     }
 
   public:
-    TagArray(int sets, int ways) : sets_(sets), ways_(ways), narrow_(sets, ways), wide_(0, ways) {}
+    // `sectors` is how many a line has.
+    TagArray(int sets, int ways, int sectors = 1)
+        : sets_(sets),
+          ways_(ways),
+          all_(all_sectors(sectors)),
+          narrow_(sets, ways),
+          wide_(0, ways),
+          sectored_(0, ways) {}
+
+    // Whether any line is or was valid or dirty in part.
+    bool sectored() const { return width_ == Width::sectored; }
 
     // Brings a set into the cache of the machine that simulates.
     void prefetch(std::uint32_t set) const {
 #if defined(__GNUC__)
-        __builtin_prefetch(is_wide_ ? static_cast<const void*>(wide_.entries(set)) : narrow_.entries(set), 1);
+        const void* entries = narrow_.entries(set);
+        if (width_ != Width::narrow) [[unlikely]]
+            entries = width_ == Width::wide ? static_cast<const void*>(wide_.entries(set)) : sectored_.entries(set);
+        __builtin_prefetch(entries, 1);
 #else
         static_cast<void>(set);
 #endif
     }
 
-    // Makes a line (or the shadow of one) the most recently used of its set and adds `flags`; false if it is not there.
-    bool touch(const TagPlace& place, std::uint32_t shadow = 0, std::uint32_t flags = 0) {
+    // Makes a line (or the shadow of one) the most recently used of its set; true if it is there with all of `wanted`.
+    bool read(const TagPlace& place, std::uint32_t shadow, SectorMask wanted) {
         return with_room(place.tag, [&](auto& sets) {
-            using Number = std::decay_t<decltype(sets.kEmpty)>;
-            return sets.touch(place.set, static_cast<Number>(place.tag << 2 | shadow), static_cast<Number>(flags));
+            using Number = NumberOf<decltype(sets)>;
+            const Number* const entry = sets.touch(place.set, entry_of<Number>(place, shadow), 0);
+            if constexpr (TagFormat<Number>::kSectored)
+                return entry != nullptr && (wanted & ~valid_of(*entry)) == 0;
+            else
+                return entry != nullptr;
+        });
+    }
+
+    // The same for a line of which `written` becomes valid and dirty; false if it is not there.
+    bool write(const TagPlace& place, SectorMask written) {
+        if (written != all_) [[unlikely]]
+            hold_parts();
+        return with_room(place.tag, [&](auto& sets) {
+            using Number = NumberOf<decltype(sets)>;
+            return sets.touch(place.set, entry_of<Number>(place, 0), state_of<Number>(written, written)) != nullptr;
         });
     }
 
     // Puts a line that is not there in as the most recently used one.
-    Victim insert(const TagPlace& place, std::uint32_t flags) {
+    Victim insert(const TagPlace& place, std::uint32_t shadow, SectorMask valid, SectorMask dirty) {
+        if (valid != all_ || (dirty != all_ && dirty != 0)) [[unlikely]]
+            hold_parts();
         return with_room(place.tag, [&](auto& sets) -> Victim {
-            using Number = std::decay_t<decltype(sets.kEmpty)>;
-            const Number entry = sets.insert(place.set, static_cast<Number>(place.tag << 2 | flags));
-            if (entry == sets.kEmpty) return {};
-            return {true, (entry & kDirty) != 0, std::uint32_t{entry} >> 2};
+            using Number = NumberOf<decltype(sets)>;
+            const auto entry = static_cast<Number>(entry_of<Number>(place, shadow) | state_of<Number>(valid, dirty));
+            const Number gone = sets.insert(place.set, entry);
+            if (gone == sets.kEmpty) return {};
+            return {true, dirty_of(gone), static_cast<std::uint32_t>(gone >> TagFormat<Number>::kTagShift)};
         });
     }
 
-    bool contains(const TagPlace& place, std::uint32_t shadow = 0) {
+    // Adds sectors to a line, whose turn to be replaced stays the same; false if it is not there.
+    bool add(const TagPlace& place, std::uint32_t shadow, SectorMask valid, SectorMask dirty) {
+        if (dirty != all_ && dirty != 0) hold_parts();
         return with_room(place.tag, [&](auto& sets) {
-            using Number = std::decay_t<decltype(sets.kEmpty)>;
-            return sets.contains(place.set, static_cast<Number>(place.tag << 2 | shadow));
+            using Number = NumberOf<decltype(sets)>;
+            Number* const entry = sets.look_up(place.set, entry_of<Number>(place, shadow));
+            if (entry == nullptr) return false;
+            *entry = static_cast<Number>(*entry | state_of<Number>(valid, dirty));
+            return true;
+        });
+    }
+
+    // The sectors of a line that are there.
+    SectorMask valid(const TagPlace& place, std::uint32_t shadow = 0) {
+        return with_room(place.tag, [&](auto& sets) {
+            using Number = NumberOf<decltype(sets)>;
+            const Number* const entry = sets.look_up(place.set, entry_of<Number>(place, shadow));
+            return entry == nullptr ? SectorMask{0} : valid_of(*entry);
         });
     }
 
     // Drops a line; false if it was not there.
     bool erase(const TagPlace& place, std::uint32_t shadow = 0) {
         return with_room(place.tag, [&](auto& sets) {
-            using Number = std::decay_t<decltype(sets.kEmpty)>;
-            return sets.erase(place.set, static_cast<Number>(place.tag << 2 | shadow));
+            using Number = NumberOf<decltype(sets)>;
+            return sets.erase(place.set, entry_of<Number>(place, shadow));
         });
     }
 
@@ -224,22 +326,41 @@ class TagArray {
     }
 
   private:
-    [[gnu::noinline]] void widen() {
-        wide_ = TagSets<std::uint32_t>(sets_, ways_);
-        for (int set = 0; set < sets_; ++set)
-            for (int way = ways_ - 1; way >= 0; --way) {
-                const std::uint16_t entry = narrow_.entries(static_cast<std::uint32_t>(set))[way];
-                if (entry != narrow_.kEmpty) wide_.insert(static_cast<std::uint32_t>(set), entry);
-            }
-        narrow_ = TagSets<std::uint16_t>(0, ways_);
-        is_wide_ = true;
+    enum class Width : std::uint8_t { narrow, wide, sectored };
+
+    void hold_parts() {
+        if (width_ != Width::sectored) widen(sectored_, Width::sectored);
+    }
+
+    template <typename Number>
+    [[gnu::noinline]] void widen(TagSets<Number>& wider, Width width) {
+        wider = TagSets<Number>(sets_, ways_);
+        const auto move = [&](auto& sets) {
+            using Old = NumberOf<decltype(sets)>;
+            for (std::uint32_t set = 0; set < static_cast<std::uint32_t>(sets_); ++set)
+                for (int way = ways_ - 1; way >= 0; --way) {
+                    const Old old = sets.entries(set)[way];
+                    if (old == sets.kEmpty) continue;
+                    const TagPlace place{set, static_cast<std::uint32_t>(old >> TagFormat<Old>::kTagShift)};
+                    const Number entry = entry_of<Number>(place, old & kShadow);
+                    wider.insert(set, static_cast<Number>(entry | state_of<Number>(valid_of(old), dirty_of(old))));
+                }
+            sets = TagSets<Old>(0, ways_);
+        };
+        if (width_ == Width::narrow)
+            move(narrow_);
+        else
+            move(wide_);
+        width_ = width;
     }
 
     int sets_;
     int ways_;
-    bool is_wide_ = false;
+    SectorMask all_;
+    Width width_ = Width::narrow;
     TagSets<std::uint16_t> narrow_;
     TagSets<std::uint32_t> wide_;
+    TagSets<std::uint64_t> sectored_;
 };
 
 }  // namespace simfa

@@ -10,7 +10,7 @@
 namespace simfa {
 
 TmaEngine::TmaEngine(const Config& config, int sm, Sm& owner, PairStats& stats)
-    : config_(config), sm_(sm), owner_(owner), stats_(stats) {
+    : config_(config), sm_(sm), owner_(owner), stats_(stats), all_(all_sectors(config.sectors())) {
     queue_.resize(16);
     descriptors_.reserve(config.descriptor_cache_entries + 1);
 }
@@ -116,7 +116,7 @@ void TmaEngine::run(Cycle now, MemoryPort& port, Cycle horizon) {
                 target = op.second ? Target::other : Target::own;
                 op.second = !op.second;
             }
-            if (target != Target::other) op.line = op.lines.next();
+            if (target != Target::other) op.last = op.lines.next();
             ++in_flight_;
             if (target != Target::other) ++op.arrivals[0].missing;
             if (target != Target::own) ++op.arrivals[1].missing;
@@ -126,7 +126,10 @@ void TmaEngine::run(Cycle now, MemoryPort& port, Cycle horizon) {
             else
                 stats_.read_lines += target == Target::both ? 2 : 1;
             pace(now);
-            port.request(op.line, write, {index, static_cast<std::uint8_t>(sm_), target}, now);
+            if (op.last.sectors != all_) [[unlikely]]
+                count_part(op.last.sectors, write, target == Target::both);
+            const auto sectors = static_cast<std::uint8_t>(op.last.sectors);
+            port.request(op.last.line, write, {index, static_cast<std::uint8_t>(sm_), target, sectors}, now);
         }
         pop();
         owner_.timeline().extend(owner_.index(), kTmaIssueTrack, write ? kStore : op.ring,
@@ -141,15 +144,22 @@ void TmaEngine::run(Cycle now, MemoryPort& port, Cycle horizon) {
 // the engine's next turn is in a later cycle. The operation ends in the cycle of its last line.
 bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPort& port, Cycle horizon) {
     const bool write = op.kind == TmaOp::Kind::store;
-    const Waiter waiter{index, static_cast<std::uint8_t>(sm_), op.multicast ? Target::both : Target::own};
+    const Waiter waiter{index, static_cast<std::uint8_t>(sm_), op.multicast ? Target::both : Target::own, 0};
     const std::int32_t room = config_.max_lines_in_flight - in_flight_;
     Message request = port.request_of(write, waiter);
+    const SectorMask flags = request.flags;
     BoxLines box = op.lines;  // a copy can stay in registers
     std::int32_t lines = 0;
     Cycle cycle = now;
     Cycle last = now;
     for (; lines < room && cycle < horizon && !box.empty(); ++lines) {
-        request.line = box.next();
+        const LineRequest next = box.next();
+        request.line = next.line;
+        request.flags = static_cast<std::uint16_t>(flags | next.sectors << kSectorShift);
+        if (next.sectors != all_) [[unlikely]] {
+            count_part(next.sectors, write, op.multicast);
+            port.note_part(write, next.sectors);
+        }
         port.post(request, cycle);
         pace(cycle);
         last = cycle;
@@ -169,6 +179,12 @@ bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPor
     if (turn == now) return false;
     next_ = turn;
     return true;
+}
+
+// What is asked for of a line is less than all of it.
+void TmaEngine::count_part(SectorMask sectors, bool write, bool both) {
+    const int spared = config_.sectors() - sector_count(sectors);
+    (write ? stats_.write_spared_sectors : stats_.read_spared_sectors) += both ? 2 * spared : spared;
 }
 
 // A line goes out at `now`: the next one follows at the rate of address generation.

@@ -35,10 +35,10 @@ struct alignas(64) TmaOp {
 
     Kind kind = Kind::load;
     bool multicast = false;
-    bool second = false;  // of a split operation, `line` is still to be requested for the other SM
+    bool second = false;  // of a split operation, `last` is still to be requested for the other SM
     std::uint8_t role = 0;
     std::uint8_t ring = 0;
-    std::uint32_t line = 0;
+    LineRequest last;
     std::int64_t fill = 0;         // absolute fill of the ring (load)
     std::int64_t store_group = 0;  // absolute store group of the role (store)
     std::int64_t bytes = 0;        // credited to the fill
@@ -120,6 +120,7 @@ class TmaEngine {
     void pop();
     bool issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPort& port, Cycle horizon);
     void pace(Cycle now);
+    void count_part(SectorMask sectors, bool write, bool both);
     bool at_limit(Cycle now);
     void line_left(Cycle now) {
         --in_flight_;
@@ -148,6 +149,7 @@ class TmaEngine {
     Cycle pace_cycle_ = -1;                     // the next line may go out from here on
     Cycle pace_start_ = -1;                     // cycle of the last line ...
     std::int32_t pace_used_ = 0;                // ... and so many went out in it
+    SectorMask all_;                            // sectors of a line
     std::int32_t in_flight_ = 0;                // lines requested, those included that `leaving_` still lists
     std::array<RingBuffer<Cycle>, 2> leaving_;  // cycles at which lines leave the ports; looked at when the limit binds
     Cycle issued_until_ = 0;                    // of the last operation, for the timeline

@@ -19,7 +19,6 @@ class Observation(NamedTuple):
     stall_cycles: Mapping[str, Mapping[str, int]]
     sms: int
     slices: int
-    line_bytes: int
 
 
 Amount = Callable[[Observation], float]
@@ -56,7 +55,6 @@ def observe(figures: Mapping[str, Any], hardware: HardwareSpec) -> Observation:
         figures["stall_cycles"],
         hardware.gpu.sm_count,
         hardware.l2.slices,
-        hardware.l2.line_bytes,
     )
 
 
@@ -160,9 +158,9 @@ COUNTERS: dict[str, Counter] = {
     ),
     "dram_bytes": Counter(
         "DRAM bytes for a tile",
-        "counters.(memory_reads + memory_writes) x line_bytes / tiles",
+        "counters.(memory_read_bytes + memory_write_bytes) / tiles",
         "{:,.0f}",
-        lambda run: (run.counters["memory_reads"] + run.counters["memory_writes"]) * run.line_bytes,
+        _of("memory_read_bytes", "memory_write_bytes"),
         _TILES,
     ),
 }

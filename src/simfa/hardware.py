@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from simfa.dram import Dram
 from simfa.errors import HardwareError, did_you_mean
+from simfa.line_rules import check_lines
 from simfa.spec_types import Count, Cycles, Fraction, Group, Nanoseconds, Rate, Status
 
 
@@ -134,6 +135,8 @@ class L2(Group, frozen=True):
 
     capacity_bytes: Count
     line_bytes: Count
+    sector_bytes: Count
+    fetch_bytes: Count
     slices: Count
     ways: Count
     hash: Literal["xor", "modulo", "strong", "side"]
@@ -203,27 +206,13 @@ class HardwareSpec(Group, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse combinations that cannot be built."""
-        per_way = self.l2.slices * self.l2.ways * self.l2.line_bytes
-        if self.l2.capacity_bytes % per_way:
-            raise ValueError(
-                f"l2.capacity_bytes {self.l2.capacity_bytes} is not a whole number of sets: expected a multiple of "
-                f"slices x ways x line_bytes = {per_way}"
-            )
+        check_lines(self)
         if self.gpu.sm_count % 2:
             raise ValueError(f"gpu.sm_count {self.gpu.sm_count} is odd; SMs come in pairs")
         if self.l2.slices % 2:
             raise ValueError(f"l2.slices {self.l2.slices} is odd; the two partitions need the same number")
-        if self.l2.hash == "side" and self.l2.line_bytes != 128:
-            raise ValueError(f"l2.hash side is known for lines of 128 bytes; l2.line_bytes is {self.l2.line_bytes}")
         if self.crossbar.far_latency_cycles < self.crossbar.near_latency_cycles:
             raise ValueError("crossbar.far_latency_cycles is below near_latency_cycles")
-        line, port = self.l2.line_bytes, self.tma.issue_bytes_per_cycle
-        if line % port and port % line:
-            raise ValueError(
-                f"tma.issue_bytes_per_cycle {port} neither divides nor is a multiple of a {line}-byte line"
-            )
-        if line % self.tma.request_bytes:
-            raise ValueError(f"tma.request_bytes {self.tma.request_bytes} does not divide a {line}-byte line")
 
     @property
     def tensor_flop_per_s(self) -> float:

@@ -34,7 +34,6 @@ UNREAD: tuple[tuple[str, Callable[[HardwareSpec], bool], str], ...] = (
     ),
     ("clock.", lambda _: True, "read by the sustained clock model alone"),
 )
-LINE_RATES = ("crossbar.sm_port_bytes_per_cycle", "l2.bytes_per_cycle_per_slice")
 # A whole number lands on the nearest valid one at most so far from its target, as a share of the step.
 TOLERANCE = 0.5
 MOST_PERTURBATION = 0.9
@@ -109,21 +108,12 @@ def move(hardware: HardwareSpec, path: str, change: float, check: Check) -> Step
     for candidate in candidates:
         try:
             changed = with_value(hardware, path, candidate)
-            _check_line_rate(changed, path)
             check(changed)
         except SimfaError as error:
             refusal = refusal or f"{candidate:g} is refused: {error}"
         else:
             return Step(path, candidate, changed, "")
     return Step(path, target, None, refusal)
-
-
-def _check_line_rate(hardware: HardwareSpec, path: str) -> None:
-    """Raise `HardwareError` for a rate that the engine would round: lines take whole cycles, or cycles whole lines."""
-    if path in LINE_RATES:
-        rate, line = value_at(hardware, path), hardware.l2.line_bytes
-        if rate % line and line % rate:
-            raise HardwareError(f"neither divides nor is a multiple of a {line}-byte line")
 
 
 def _whole_numbers(value: int, target: float, step: int) -> list[int]:

@@ -71,9 +71,9 @@ def test_a_model_that_lacks_a_quantity_says_why() -> None:
 def test_simulated_stores_count_on_both_sides_of_the_coalescer() -> None:
     stats = statistics(model_shape("llama3-8b", 512))
     # 100 lines of 128 bytes, 80 of them read, for which 50 requests reached L2.
-    stats |= {"lines": 100, "sm_read_bytes": 80 * 128, "l2_read_bytes": 50 * 128}
+    stats |= {"sm_read_bytes": 80 * 128, "sm_write_bytes": 20 * 128, "l2_read_bytes": 50 * 128}
     stats |= {"dram_read_bytes": 640, "dram_write_bytes": 128}
-    found = simulated_traffic(run_from(stats, "a"), "h100-sxm")
+    found = simulated_traffic(run_from(stats, "a"))
     assert (found.sm_side, found.lts_from_sm) == (100 * 128, 70 * 128)
     assert (found.dram_read_bytes, found.dram_write_bytes, found.dram_total_bytes) == (640, 128, 768)
 
