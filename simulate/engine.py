@@ -109,6 +109,7 @@ class IdealResult(NamedTuple):
     issues: dict[tuple[int, int], list[tuple[int, str, int]]]
     ends: dict[tuple[int, int], int]
     lines: int
+    bytes: int
 
 
 def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: int, threads: int = 1) -> IdealResult:
@@ -126,7 +127,7 @@ def run_ideal(trace: Trace, hardware: HardwareSpec, *, memory_latency_cycles: in
         issues[cta, role].append((cycle, trace.programs[program].name, flat))
     ends = {key: core.role_end(*key) for key in issues}
     stats = core.stats()
-    return IdealResult(stats["cycles"], issues, ends, stats["requests"])
+    return IdealResult(stats["cycles"], issues, ends, stats["requests"], stats["read_bytes"] + stats["write_bytes"])
 
 
 def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core.Engine, list[str], list[str]]:

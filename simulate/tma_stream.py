@@ -1,6 +1,7 @@
 """Streams of TMA copies from device memory: every CTA issues, waits, repeats; bytes a second of the whole chip."""
 
 import math
+import random
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ MAX_RESIDENT = 4  # roles of a CTA in a trace
 WARM_UP_CYCLES = 2000  # after the last start, for queues to fill
 WINDOW_CYCLES = 10_000  # over a refresh interval, within which channels take turns
 _BASE = 1 << 21
+_SEED = 1
 _ELEMENT_BYTES = (1, 2, 4, 8)
 
 
@@ -83,8 +85,8 @@ def run_stream(
     """Stream boxes through `ctas` CTAs and count lines that come over `WINDOW_CYCLES`, when all are under way.
 
     Each of the `warps` of a CTA keeps up to `depth` copies under way. Box k of warp w of CTA c is number
-    (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs start one after the other over
-    `spread_ns`. `loop_ns` is a warp's time for one turn of its loop when no copy is waited for: it hides behind copies
+    (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs start evenly over `spread_ns`, in
+    an order drawn once: those whose boxes are neighbours do not run in step. `loop_ns` is a warp's time for one turn of its loop when no copy is waited for: it hides behind copies
     only if `depth` is above 1. Raises `SimulationError` for more than `MAX_RESIDENT` warps or CTAs on an SM, and for
     CTAs that do not fill the SMs evenly.
     """
@@ -99,6 +101,7 @@ def run_stream(
     spread = ns_to_cycles(spread_ns, hardware.gpu.sm_clock_hz)
     begin = spread + WARM_UP_CYCLES
     copies = _enough_copies(hardware, tensor, streams=roles * used, depth=depth, cycles=begin + WINDOW_CYCLES)
+    order = random.Random(_SEED).sample(range(roles * used), roles * used)
     maps: dict[tuple[int, ...], TensorMap] = {}
     work = [
         [[_copy(tensor, maps, (step * roles + role) * used + sm) for step in range(copies)] for role in range(roles)]
@@ -109,7 +112,7 @@ def run_stream(
         box_bytes=tensor.box_bytes,
         depth=depth,
         maps=list(maps.values()),
-        starts=[[spread * (role * used + sm) // (roles * used) for role in range(roles)] for sm in range(used)],
+        starts=[[spread * order[role * used + sm] // (roles * used) for role in range(roles)] for sm in range(used)],
         meet=depth == 1,
         loop_cycles=_loop_cycles(hardware, loop_ns),
     )

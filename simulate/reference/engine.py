@@ -170,6 +170,7 @@ class Engine:
             issues={(thread.cta, thread.role): thread.issues for thread in threads},
             ends=ends,
             lines=sum(sm.tma.lines for sm in self.sms),
+            bytes=sum(sm.tma.bytes for sm in self.sms),
             paths=dict(sorted(self.paths.items())),
         )
 

@@ -1,10 +1,18 @@
-"""Which memory requests a copy makes: lines of a box of a tensor map, or of a run of bytes."""
+"""Which memory requests a copy makes: lines, and sectors of them, of a box of a tensor map or of a run of bytes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from simfa.hardware import HardwareSpec
 from simfa.trace import TensorMap
+
+
+class Request(NamedTuple):
+    """What one request asks for: sectors of a line, numbered from its start."""
+
+    line: int
+    sectors: frozenset[int]
 
 
 def rows_of_box(tensor: TensorMap, first: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -25,21 +33,29 @@ def rows_of_box(tensor: TensorMap, first: Sequence[int]) -> Iterator[tuple[int, 
             yield start + offset, columns * tensor.element_bytes
 
 
-def requests_of_rows(rows: Iterator[tuple[int, int]], hardware: HardwareSpec) -> list[int]:
-    """Return the line number of each request for rows of (address, bytes), in order.
+def requests_of_rows(rows: Iterator[tuple[int, int]], hardware: HardwareSpec) -> list[Request]:
+    """Return the requests for rows of (address, bytes), in order.
 
     With `tma.deduplicate` every line once, unless another was requested in between; without, every piece of
-    `tma.request_bytes` (aligned to its size) of every row.
+    `tma.request_bytes` (aligned to its size) of every row. A request asks for the sectors that the rows touch in it.
     """
-    line_bytes = hardware.l2.line_bytes
-    lines: list[int] = []
+    line_bytes, sector_bytes = hardware.l2.line_bytes, hardware.l2.sector_bytes
+    piece = line_bytes if hardware.tma.deduplicate else hardware.tma.request_bytes
+    requests: list[Request] = []
     for address, size in rows:
-        if hardware.tma.deduplicate:
-            for line in range(address // line_bytes, (address + size - 1) // line_bytes + 1):
-                if not lines or lines[-1] != line:
-                    lines.append(line)
-        else:
-            piece = hardware.tma.request_bytes
-            pieces = range(address // piece, (address + size - 1) // piece + 1)
-            lines += [index * piece // line_bytes for index in pieces]
-    return lines
+        end = address + size
+        for index in range(address // piece, (end - 1) // piece + 1):
+            line = index * piece // line_bytes
+            first, last = max(address, index * piece), min(end, (index + 1) * piece) - 1
+            offsets = (first - line * line_bytes, last - line * line_bytes)
+            sectors = frozenset(range(offsets[0] // sector_bytes, offsets[1] // sector_bytes + 1))
+            if hardware.tma.deduplicate and requests and requests[-1].line == line:
+                requests[-1] = Request(line, requests[-1].sectors | sectors)
+            else:
+                requests.append(Request(line, sectors))
+    return requests
+
+
+def asked_bytes(requests: list[Request], hardware: HardwareSpec) -> int:
+    """Return the bytes of all sectors that requests ask for."""
+    return sum(len(request.sectors) for request in requests) * hardware.l2.sector_bytes

@@ -18,7 +18,8 @@ class ReferenceResult(msgspec.Struct, frozen=True, kw_only=True):
     """Cycles of a whole kernel under ideal memory; keys are (cta, role).
 
     `issues` has one entry for each slot a role took, in order; the single WGMMAs of a count have one each. `ends` is
-    the cycle at which a role is done. `lines` counts the requests of all SMs. `paths` counts how often each mechanism
+    the cycle at which a role is done. `lines` counts the requests of all SMs, `bytes` what they move, once for each SM
+    that gets it. `paths` counts how often each mechanism
     was taken (`MB_WAIT immediate`, `line waits for an answer`, ...): the coverage of a run.
     """
 
@@ -26,4 +27,5 @@ class ReferenceResult(msgspec.Struct, frozen=True, kw_only=True):
     issues: dict[tuple[int, int], list[Issue]]
     ends: dict[tuple[int, int], int]
     lines: int
+    bytes: int
     paths: Mapping[str, int]

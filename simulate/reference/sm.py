@@ -24,7 +24,7 @@ from simfa.isa import (
 from simfa.simulate.reference.barriers import RingState
 from simfa.simulate.reference.cuda_core import CudaCoreServer, Job, work_cycles
 from simfa.simulate.reference.programs import Step
-from simfa.simulate.reference.requests import requests_of_rows, rows_of_box
+from simfa.simulate.reference.requests import Request, asked_bytes, requests_of_rows, rows_of_box
 from simfa.simulate.reference.tensor_core import TensorPipe
 from simfa.simulate.reference.threads import StoreState, Thread, Wait
 from simfa.simulate.reference.tma import At, Operation, TmaEngine
@@ -244,13 +244,12 @@ class Sm:
 
     # TMA
 
-    def _requests(self, thread: Thread, tensor: TensorMap, x: int, y: int) -> int:
-        """Return how many lines a box of a tensor map asks for; `x` and `y` are relative to the tile's origin."""
+    def _requests(self, thread: Thread, tensor: TensorMap, x: int, y: int) -> list[Request]:
+        """Return what a box of a tensor map asks for; `x` and `y` are relative to the tile's origin."""
         rank = len(tensor.dims)
         origin = thread.coordinates[tensor.origin]
         first = [sum(pair) for pair in zip((*origin, 0), (x, y, 0, 0, 0), strict=True)]
-        requests = requests_of_rows(rows_of_box(tensor, first[:rank]), self.hardware)
-        return len(requests)
+        return requests_of_rows(rows_of_box(tensor, first[:rank]), self.hardware)
 
     def _load_tensor(self, thread: Thread, step: Step, instruction: TmaTensor, cycle: int) -> None:
         """Enter a load of one box; with `multicast` each rank loads its own rows for the whole cluster."""
@@ -263,7 +262,9 @@ class Sm:
             receivers = self.cluster
         _, fill = self._ring_and_fill(thread, step, instruction.slot)
         complete = self._credit(receivers, instruction.slot.ring, fill, tensor.box_bytes)
-        operation = Operation(self._requests(thread, tensor, instruction.x, y), complete, None)
+        requests = self._requests(thread, tensor, instruction.x, y)
+        size = asked_bytes(requests, self.hardware) * len(receivers)
+        operation = Operation(len(requests), size, complete, None)
         self.tma.enter(operation, tensor.name, cycle)
 
     def _load_bulk(self, thread: Thread, step: Step, instruction: TmaBulk, cycle: int) -> None:
@@ -271,7 +272,9 @@ class Sm:
         rows = iter([(step.value(instruction.address), instruction.bytes)])
         _, fill = self._ring_and_fill(thread, step, instruction.slot)
         complete = self._credit([self], instruction.slot.ring, fill, instruction.bytes)
-        self.tma.enter(Operation(len(requests_of_rows(rows, self.hardware)), complete, None), None, cycle)
+        requests = requests_of_rows(rows, self.hardware)
+        operation = Operation(len(requests), asked_bytes(requests, self.hardware), complete, None)
+        self.tma.enter(operation, None, cycle)
 
     def _credit(self, receivers: list["Sm"], ring: str, fill: int, size: int) -> Callable[[int], None]:
         """Return the action of a load that completes: its bytes arrive in all receiving CTAs."""
@@ -300,7 +303,8 @@ class Sm:
             self.wake(now, "shared-memory read", now)
 
         requests = self._requests(thread, tensor, instruction.x, step.value(instruction.y))
-        self.tma.enter(Operation(requests, complete, read), tensor.name, cycle)
+        size = asked_bytes(requests, self.hardware)
+        self.tma.enter(Operation(len(requests), size, complete, read), tensor.name, cycle)
 
     def _store_wait(self, thread: Thread, step: Step, instruction: TmaWait) -> Wait:
         """Return the wait of TMA_WAIT."""

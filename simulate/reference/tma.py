@@ -11,13 +11,16 @@ At = Callable[[int, Callable[[int], None]], None]
 class Operation:
     """One copy in the engine.
 
-    `requests` is the number of lines it asks for. `complete(cycle)` is called when all are answered, `read(cycle)` when
+    `requests` is the number of lines it asks for, `size` the bytes of them that it moves. `complete(cycle)` is called when all are answered, `read(cycle)` when
     a store's shared memory has been read (None for a load).
     """
 
-    def __init__(self, requests: int, complete: Callable[[int], None], read: Callable[[int], None] | None) -> None:
+    def __init__(
+        self, requests: int, size: int, complete: Callable[[int], None], read: Callable[[int], None] | None
+    ) -> None:
         """Describe a copy that is not in the engine yet."""
         self.requests = requests
+        self.size = size
         self.complete = complete
         self.read = read
         self.eligible = 0
@@ -44,6 +47,7 @@ class TmaEngine:
         self.next_line = 0
         self.in_flight = 0
         self.lines = 0
+        self.bytes = 0
 
     def enter(self, operation: Operation, map_name: str | None, cycle: int) -> None:
         """Take an operation issued at `cycle`; `map_name` is None for a bulk copy."""
@@ -82,6 +86,7 @@ class TmaEngine:
             self._issue(operation, lines, cycle)
             if operation.issued == operation.requests:
                 self.active = None
+                self.bytes += operation.size
                 if operation.read is not None:
                     self._plan(cycle, self.spec.store_read_cycles, operation.read)
 

@@ -43,6 +43,7 @@ def draw_memory(chooser: Chooser, hardware: HardwareSpec) -> HardwareSpec:
             slices=slices,
             ways=ways,
             capacity_bytes=slices * ways * sets * line,
+            fetch_bytes=pick([hardware.l2.sector_bytes, line // 2, line]),
             hash=pick(["xor", "modulo", "strong"]),
             bytes_per_cycle_per_slice=pick([line, line // 2, line // 4]),
             request_queue_entries=pick([1, 3, 32]),

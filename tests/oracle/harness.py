@@ -22,6 +22,8 @@ class EngineResult(Protocol):
     def ends(self) -> Mapping[tuple[int, int], int]: ...
     @property
     def lines(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 
 Engine = Callable[[Case], EngineResult]
@@ -42,7 +44,7 @@ def run_core(case: Case, threads: int = 1) -> EngineResult:
 def differences(expected: EngineResult, actual: EngineResult) -> list[str]:
     """Return each difference in a reader's words; for the issues of a role only the first."""
     found = []
-    for name in ("cycles", "lines"):
+    for name in ("cycles", "lines", "bytes"):
         if getattr(expected, name) != getattr(actual, name):
             found.append(f"{name}: expected {getattr(expected, name)}, got {getattr(actual, name)}")
     if set(expected.issues) != set(actual.issues) or set(expected.ends) != set(actual.ends):

@@ -45,6 +45,7 @@ def test_equal_results_have_no_difference():
     [
         (lambda result: msgspec.structs.replace(result, cycles=result.cycles + 1), "cycles: expected "),
         (lambda result: msgspec.structs.replace(result, lines=result.lines + 1), "lines: expected "),
+        (lambda result: msgspec.structs.replace(result, bytes=result.bytes + 1), "bytes: expected "),
         (_later_issue, "CTA 0 role 1 issue 2: expected cycle "),
         (_missing_issue, "CTA 0 role 1 issue "),
         (_later_end, "CTA 0 role 1 ends: expected "),

@@ -61,19 +61,26 @@ class SliceBench {
         }
     }
 
-    // A request that arrives at `slice` at `cycle`.
-    void send(Cycle cycle, int pair, int slice, MessageKind kind, std::uint32_t line, int tag) {
+    // A request that arrives at `slice` at `cycle`, for `sectors` of a line or all of it.
+    void send(Cycle cycle, int pair, int slice, MessageKind kind, std::uint32_t line, int tag,
+              SectorMask sectors = 0) {
+        const SectorMask asked = sectors == 0 ? all_sectors(config_.sectors) : sectors;
         posts_.push_back({cycle,
                           slice,
                           {.line = line,
                            .source = static_cast<std::uint16_t>(pair),
                            .tag = static_cast<std::uint16_t>(tag),
-                           .kind = kind}});
+                           .kind = kind,
+                           .flags = static_cast<std::uint16_t>(asked << kSectorShift)}});
     }
 
     // A read that leaves `pair` at `cycle`, by the side of its home slice or, with remote copies, of the near twin.
-    void read(Cycle cycle, int pair, std::uint32_t line, int tag) { issue(cycle, pair, read_request, line, tag); }
-    void write(Cycle cycle, int pair, std::uint32_t line, int tag) { issue(cycle, pair, write_request, line, tag); }
+    void read(Cycle cycle, int pair, std::uint32_t line, int tag, SectorMask sectors = 0) {
+        issue(cycle, pair, read_request, line, tag, sectors);
+    }
+    void write(Cycle cycle, int pair, std::uint32_t line, int tag, SectorMask sectors = 0) {
+        issue(cycle, pair, write_request, line, tag, sectors);
+    }
 
     // Runs until nothing is left to do; returns all answers in order of (cycle, pair, tag).
     std::vector<Answer> run() {
@@ -116,14 +123,14 @@ class SliceBench {
         Message message;
     };
 
-    void issue(Cycle cycle, int pair, MessageKind kind, std::uint32_t line, int tag) {
+    void issue(Cycle cycle, int pair, MessageKind kind, std::uint32_t line, int tag, SectorMask sectors) {
         const int home = static_cast<int>(LineHash(config_.hash, config_.slices).slice_of(line));
         const bool near = side_of(pair, config_.pairs) == side_of(home, config_.slices);
         if (near || !config_.remote_copy || kind == write_request)
-            send(cycle + config_.request_cycles(near), pair, home, kind, line, tag);
+            send(cycle + config_.request_cycles(near), pair, home, kind, line, tag, sectors);
         else
             send(cycle + config_.request_cycles(true), pair, (home + config_.slices / 2) % config_.slices, kind, line,
-                 tag);
+                 tag, sectors);
     }
 
     bool quiet() const {

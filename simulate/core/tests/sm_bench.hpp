@@ -172,7 +172,7 @@ class PortBench {
     void copy(int sm, Cycle cycle, std::int64_t address, int bytes) {
         TmaOp op;
         op.bytes = bytes;
-        op.lines = BoxLines(address, bytes, config_.line_bytes, config_.deduplicate, config_.request_bytes);
+        op.lines = BoxLines(address, bytes, config_.line_shape());
         issues_.push_back({cycle, sm, -1, op});
     }
 
@@ -266,7 +266,7 @@ class PortBench {
         const TensorMap& shape = kernel_.maps[static_cast<std::size_t>(map)];
         TmaOp op;
         op.bytes = shape.box_bytes();
-        op.lines = BoxLines(shape, {0, y, 0, 0, 0}, config_.line_bytes, config_.deduplicate, config_.request_bytes);
+        op.lines = BoxLines(shape, {0, y, 0, 0, 0}, config_.line_shape());
         return op;
     }
 

@@ -22,15 +22,26 @@ std::string text(const Lines& lines) {
 
 Lines walk(BoxLines box) {
     Lines lines;
-    while (!box.empty()) lines.push_back(box.next());
+    while (!box.empty()) lines.push_back(box.next().line);
     return lines;
 }
 
+// Each request's line and sectors, one after the other.
+Lines asked(BoxLines box) {
+    Lines found;
+    while (!box.empty()) {
+        const LineRequest request = box.next();
+        found.push_back(request.line);
+        found.push_back(request.sectors);
+    }
+    return found;
+}
+
 // Lines of 128 bytes, duplicates left out.
-Lines lines_of(const TensorMap& map, const Corner& corner) { return walk({map, corner, 128, true, 32}); }
+Lines lines_of(const TensorMap& map, const Corner& corner) { return walk({map, corner, LineShape(128, 32, true, 32)}); }
 // One line number for each requested piece of `request_bytes`.
 Lines pieces_of(const TensorMap& map, const Corner& corner, int request_bytes = 32) {
-    return walk({map, corner, 128, false, request_bytes});
+    return walk({map, corner, LineShape(128, 32, false, request_bytes)});
 }
 
 void check_lines(const Lines& found, const Lines& expected, int line) {
@@ -48,7 +59,7 @@ TensorMap rows_of_fp16(std::int64_t rows, std::int64_t stride, std::int64_t box_
             .box = {64, box_rows, 1, 1, 1}};
 }
 
-// The lines that docs/isa.md asks for, found by visiting every row of the box and every byte's granule.
+// The lines that docs/isa.md asks for, each with its sectors, found by visiting every byte of every row of the box.
 Lines by_the_book(const TensorMap& map, const Corner& corner, bool deduplicate, std::int64_t granule_bytes) {
     Lines lines;
     std::int64_t last = -1;
@@ -69,12 +80,14 @@ Lines by_the_book(const TensorMap& map, const Corner& corner, bool deduplicate, 
         std::int64_t in_row = -1;
         for (std::int64_t column = corner[0]; column < corner[0] + map.box[0] && column < map.dims[0]; ++column)
             for (std::int64_t byte = 0; byte < map.element_bytes; ++byte) {
-                const std::int64_t granule = (address + column * map.element_bytes + byte) / granule_bytes;
-                if (granule == in_row) continue;
-                in_row = granule;
-                if (deduplicate && granule == last) continue;
-                last = granule;
-                lines.push_back(static_cast<std::uint32_t>(granule * granule_bytes / 128));
+                const std::int64_t place = address + column * map.element_bytes + byte;
+                const std::int64_t granule = place / granule_bytes;
+                if (granule != in_row && !(deduplicate && granule == last)) {
+                    lines.push_back(static_cast<std::uint32_t>(place / 128));
+                    lines.push_back(0);
+                }
+                in_row = last = granule;
+                lines.back() |= 1U << (place % 128 / 32);
             }
     }
     return lines;
@@ -163,12 +176,22 @@ TEST(box_lines_skip_what_is_outside_the_tensor) {
 }
 
 TEST(box_lines_of_bulk_copies) {
-    CHECK_LINES(walk({60, 8, 128, true, 32}), ({0}));
-    CHECK_LINES(walk({124, 8, 128, true, 32}), ({0, 1}));
-    CHECK_LINES(walk({256, 512, 128, true, 32}), ({2, 3, 4, 5}));
-    CHECK_LINES(walk({256, 128, 64, true, 32}), ({4, 5}));  // lines of 64 bytes
-    CHECK_LINES(walk({256, 65, 128, false, 32}), ({2, 2, 2}));
+    CHECK_LINES(walk({60, 8, LineShape(128, 32, true, 32)}), ({0}));
+    CHECK_LINES(walk({124, 8, LineShape(128, 32, true, 32)}), ({0, 1}));
+    CHECK_LINES(walk({256, 512, LineShape(128, 32, true, 32)}), ({2, 3, 4, 5}));
+    CHECK_LINES(walk({256, 128, LineShape(64, 32, true, 32)}), ({4, 5}));  // lines of 64 bytes
+    CHECK_LINES(walk({256, 65, LineShape(128, 32, false, 32)}), ({2, 2, 2}));
     CHECK_LINES(walk(BoxLines{}), ({}));
+}
+
+TEST(box_lines_ask_for_the_sectors_they_need) {
+    CHECK_LINES(asked({60, 8, LineShape(128, 32, true, 32)}), ({0, 0x6}));
+    CHECK_LINES(asked({96, 256, LineShape(128, 32, true, 32)}), ({0, 0x8, 1, 0xF, 2, 0x7}));
+    CHECK_LINES(asked({64, 64, LineShape(64, 32, true, 32)}), ({1, 0x3}));
+    CHECK_LINES(asked({64, 64, LineShape(128, 32, false, 32)}), ({0, 0x4, 0, 0x8}));
+    // Rows of 16 bytes, 64 apart: two of a line make one request.
+    const TensorMap rows{.rank = 2, .element_bytes = 4, .dims = {16, 4, 1, 1, 1}, .strides = {4, 64}, .box = {4, 4, 1, 1, 1}};
+    CHECK_LINES(asked({rows, {4}, LineShape(128, 32, true, 32)}), ({0, 0x5, 1, 0x5}));
 }
 
 TEST(box_lines_agree_with_a_walk_over_bytes) {
@@ -192,7 +215,7 @@ TEST(box_lines_agree_with_a_walk_over_bytes) {
         }
         const bool deduplicate = draw(0, 1) != 0;
         const int request_bytes = 8 << draw(0, 2);
-        const Lines found = walk({map, corner, 128, deduplicate, request_bytes});
+        const Lines found = asked({map, corner, LineShape(128, 32, deduplicate, request_bytes)});
         const Lines expected = by_the_book(map, corner, deduplicate, deduplicate ? 128 : request_bytes);
         test::check_equal(text(found), text(expected), "lines of a random box", __FILE__, __LINE__);
     }

@@ -13,6 +13,8 @@ namespace simfa {
 
 namespace {
 
+constexpr SectorMask kLine = 0xF;
+
 // 5200 Mb/s beside a 1830 MHz SM: 260 / 183 half clocks in a cycle.
 DramChannelConfig beside_sm() {
     return {.organisation = {},
@@ -44,14 +46,39 @@ std::vector<Cycle> completions(DramChannel& dram) {
 // 62 (nCCDL), then 66 (nCCDS) and 74; data 38 later, controller 1: tick 113, cycle 79.5, and the path.
 TEST(dram_channel_reads_a_line) {
     DramChannel dram(beside_sm());
-    dram.read(0, 0, 0);
+    dram.read(0, kLine, 0, 0);
     CHECK_EQ(completions(dram)[0], 80 + 100);
+}
+
+// Two bursts of one bank group: activate at tick 2, reads at 54 and 62, the last data at 101, cycle 71.1.
+TEST(dram_channel_reads_the_bursts_of_some_sectors) {
+    for (const SectorMask sectors : {0x3U, 0xCU}) {
+        DramChannel dram(beside_sm());
+        dram.read(0, sectors, 0, 0);
+        CHECK_EQ(completions(dram)[0], 72 + 100);
+        CHECK_EQ(dram.dram_stats().reads, 2);
+        dram.write(1, 0x5, 5000);
+        dram.advance(10000);
+        CHECK_EQ(dram.dram_stats().writes, 2);
+    }
+}
+
+// Sectors that share a burst of 32 bytes cost one.
+TEST(dram_channel_moves_whole_bursts) {
+    DramChannelConfig config = beside_sm();
+    config.sector_bytes = 16;
+    DramChannel dram(config);
+    dram.read(0, 0x01, 0, 0);
+    dram.read(1, 0x0C, 1000, 1);
+    dram.read(2, 0x81, 2000, 2);
+    CHECK_EQ(completions(dram).size(), 3U);
+    CHECK_EQ(dram.dram_stats().reads, 1 + 1 + 2);
 }
 
 // Ticks count from the first one after the cycle: cycle 1000 is tick 1420.8, and activates start on even ticks.
 TEST(dram_channel_starts_after_the_request) {
     DramChannel dram(beside_sm());
-    dram.read(0, 1000, 0);
+    dram.read(0, kLine, 1000, 0);
     CHECK_EQ(completions(dram)[0], (1422 + 113) * 183 / 260 + 1 + 100);
 }
 
@@ -63,8 +90,8 @@ TEST(dram_channel_reads_wait_for_a_place_in_the_queue) {
     for (const auto& [entries, last_tick] : {std::pair{4, 148}, std::pair{8, 90}}) {
         config.control.read_queue_entries = entries;
         DramChannel dram(config);
-        dram.read(0, 0, 0);
-        dram.read(1, 0, 1);
+        dram.read(0, kLine, 0, 0);
+        dram.read(1, kLine, 0, 1);
         const std::vector<Cycle> cycles = completions(dram);
         CHECK_EQ(cycles.size(), 2U);
         CHECK_EQ(cycles[0], 80 + 100);
@@ -82,7 +109,7 @@ TEST(dram_channel_writes_wait_for_a_place_in_the_queue) {
     DramChannel dram(config);
     for (const std::uint32_t line : {0U, 1U}) {
         CHECK_EQ(dram.earliest_write(0), 0);
-        dram.write(line, 0);
+        dram.write(line, kLine, 0);
     }
     CHECK_EQ(dram.next_event(), kNever);
     Cycle now = 0;
@@ -94,7 +121,7 @@ TEST(dram_channel_writes_wait_for_a_place_in_the_queue) {
 // 128 bytes in 4 bursts of 4 ticks over two pseudo channels: 8 ticks or 5.63 cycles a line when the bus is full.
 TEST(dram_channel_streams_at_the_bus_rate) {
     DramChannel dram(beside_sm());
-    for (std::uint32_t line = 0; line < 4000; ++line) dram.read(line, 0, line);
+    for (std::uint32_t line = 0; line < 4000; ++line) dram.read(line, kLine, 0, line);
     const std::vector<Cycle> cycles = completions(dram);
     CHECK_EQ(cycles.size(), 4000U);
     const double rate = static_cast<double>(cycles.back()) / 4000.0;
@@ -121,10 +148,10 @@ TEST(dram_channel_catches_up_exactly) {
                 if (now > 20000 || random() % 40 != 0) continue;
                 const std::uint32_t line = random() % 4 == 0 ? random() % 1000000 : random() % 64;
                 if (random() % 3 == 0) {
-                    if (dram.earliest_write(now) <= now) dram.write(line, now);
+                    if (dram.earliest_write(now) <= now) dram.write(line, kLine, now);
                 } else {
                     cycles.push_back(kNever);
-                    dram.read(line, now, token++);
+                    dram.read(line, kLine, now, token++);
                 }
             }
         }

@@ -17,7 +17,7 @@ using Found = Lrc::Found;
 
 constexpr Waiter kSm0{.op = 10, .owner = 0, .target = Target::own};
 constexpr Waiter kSm1{.op = 20, .owner = 1, .target = Target::own};
-constexpr Waiter kMulticast{.op = 30, .owner = 0, .target = Target::both};
+constexpr Waiter kToBoth{.op = 30, .owner = 0, .target = Target::both};
 
 Config coalescer(int entries, int max_merges, int hold_cycles = 0) {
     Config config;
@@ -78,14 +78,14 @@ TEST(lrc_limits_merges_of_an_entry) {
 
 TEST(lrc_never_joins_multicast_or_writes) {
     Lrc lrc(coalescer(8, 4));
-    lrc.open(5, false, kMulticast);
+    lrc.open(5, false, kToBoth);
     lrc.open(6, true, kSm0);
     CHECK(!joined(lrc, 5, kSm1));
     CHECK(!joined(lrc, 6, kSm1));
     lrc.open(7, false, kSm1);
-    CHECK(!joined(lrc, 7, kMulticast));
+    CHECK(!joined(lrc, 7, kToBoth));
     CHECK_EQ(lrc.outstanding(), 3);
-    CHECK(lrc.close(5, false, kMulticast, 9).empty());
+    CHECK(lrc.close(5, false, kToBoth, 9).empty());
     CHECK(lrc.close(6, true, kSm0, 9).empty());
     CHECK(lrc.close(7, false, kSm1, 9).empty());
     CHECK_EQ(lrc.outstanding(), 0);

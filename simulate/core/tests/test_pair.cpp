@@ -138,7 +138,7 @@ TEST(pair_coalesces_and_delivers_responses) {
     PairBench bench(config, kernel);
     bench.run(0, 40);
     CHECK_EQ(bench.requests(40), "12:0");
-    bench.run(40, 100, {{.line = 0, .source = 0, .offset = 10, .tag = 0, .kind = read_response}});
+    bench.run(40, 100, {{.line = 0, .source = 0, .offset = 10, .tag = 0, .kind = read_response, .flags = 0xF00}});
     CHECK(bench.pair.done());
     for (const int cta : {0, 1}) CHECK_EQ(bench.issued(cta, 1), "2 50");
     CHECK_EQ(bench.pair.stats().lrc_merges, 1);

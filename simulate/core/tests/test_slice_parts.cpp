@@ -15,9 +15,11 @@ namespace simfa {
 
 namespace {
 
-bool same(const Victim& victim, std::uint32_t tag, bool dirty) {
+bool same(const Victim& victim, std::uint32_t tag, SectorMask dirty) {
     return victim.valid && victim.tag == tag && victim.dirty == dirty;
 }
+
+constexpr SectorMask kAll = 0xF;  // sectors of a line
 
 }  // namespace
 
@@ -36,56 +38,76 @@ TEST(ring_buffer_keeps_order_while_it_grows) {
 
 TEST(tag_array_replaces_the_least_recently_used) {
     for (const std::uint32_t base : {0U, 1U << 20}) {  // entries of two and of four bytes
-        TagArray tags(2, 3);
-        for (const std::uint32_t tag : {10U, 20U, 30U}) CHECK(!tags.insert({1, base + tag}, 0).valid);
-        CHECK(tags.touch({1, base + 10}));
-        CHECK(!tags.touch({0, base + 10}));
-        CHECK(!tags.touch({1, base + 10}, kShadow));
-        CHECK(tags.touch({1, base + 30}, 0, kDirty));  // order is now 30, 10, 20
-        CHECK(same(tags.insert({1, base + 40}, 0), base + 20, false));
-        CHECK(same(tags.insert({1, base + 50}, 0), base + 10, false));
-        CHECK(same(tags.insert({1, base + 60}, 0), base + 30, true));
+        TagArray tags(2, 3, 4);
+        for (const std::uint32_t tag : {10U, 20U, 30U}) CHECK(!tags.insert({1, base + tag}, 0, kAll, 0).valid);
+        CHECK(tags.read({1, base + 10}, 0, kAll));
+        CHECK(!tags.read({0, base + 10}, 0, kAll));
+        CHECK(!tags.read({1, base + 10}, kShadow, kAll));
+        CHECK(tags.write({1, base + 30}, kAll));  // order is now 30, 10, 20
+        CHECK(same(tags.insert({1, base + 40}, 0, kAll, 0), base + 20, 0));
+        CHECK(same(tags.insert({1, base + 50}, 0, kAll, 0), base + 10, 0));
+        CHECK(same(tags.insert({1, base + 60}, 0, kAll, 0), base + 30, kAll));
+        CHECK(!tags.sectored());
     }
 }
 
-// A plain list for each set does the same as vectors of entries, while they are narrow and after they have grown.
+// A line and its sectors.
+struct ListedLine {
+    std::uint32_t tag = 0;
+    SectorMask valid = 0;
+    SectorMask dirty = 0;
+};
+
+// A plain list for each set does the same as vectors of entries: while they are narrow, after they have grown, and once
+// lines are there in part.
 TEST(tag_array_agrees_with_lists) {
     for (const int ways : {1, 3, 8, 20, 33}) {
-        TagArray tags(2, ways);
-        std::array<std::vector<std::uint32_t>, 2> model;
+        TagArray tags(2, ways, 4);
+        std::array<std::vector<ListedLine>, 2> model;
         std::mt19937 random(5);
         std::size_t wrong = 0;
         for (int step = 0; step < 6000; ++step) {
             const std::uint32_t set = random() % 2;
             const std::uint32_t tag = random() % (2 * static_cast<unsigned>(ways)) + (step > 3000 ? 16383 - ways : 0);
-            std::vector<std::uint32_t>& list = model[set];
-            const auto found = std::find(list.begin(), list.end(), tag);
-            const bool hit = found != list.end();
-            wrong += tags.touch({set, tag}) != hit;
-            if (hit) list.erase(found);
-            list.insert(list.begin(), tag);
+            const SectorMask sectors = step > 4000 ? random() % kAll + 1 : kAll;
+            const bool write = random() % 3 == 0;
+            std::vector<ListedLine>& list = model[set];
+            const auto found = std::find_if(list.begin(), list.end(), [&](const auto& line) { return line.tag == tag; });
+            const bool there = found != list.end();
+            const TagPlace place{set, tag};
+            wrong += tags.valid(place) != (there ? found->valid : 0);
+            ListedLine line = there ? *found : ListedLine{.tag = tag};
+            const bool hit = there && (write || (sectors & ~line.valid) == 0);
+            wrong += (write ? tags.write(place, sectors) : tags.read(place, 0, sectors)) != hit;
+            line.valid |= sectors;
+            line.dirty |= write ? sectors : 0;
+            if (there) list.erase(found);
+            list.insert(list.begin(), line);
             if (hit) continue;
-            const Victim victim = tags.insert({set, tag}, 0);
+            wrong += tags.add(place, 0, sectors, 0) != there;
+            if (there) continue;
+            const Victim victim = tags.insert(place, 0, sectors, write ? sectors : 0);
             const bool full = list.size() > static_cast<std::size_t>(ways);
-            wrong += victim.valid != full || (full && victim.tag != list.back());
+            wrong += victim.valid != full || (full && !same(victim, list.back().tag, list.back().dirty));
             if (full) list.pop_back();
         }
         CHECK_EQ(wrong, 0U);
+        CHECK(tags.sectored());
     }
 }
 
 TEST(tag_array_forgets_erased_lines) {
-    TagArray tags(1, 3);
-    tags.insert({0, 1}, kShadow);
-    tags.insert({0, 2}, 0);
-    tags.insert({0, 3}, kShadow);
+    TagArray tags(1, 3, 4);
+    tags.insert({0, 1}, kShadow, kAll, 0);
+    tags.insert({0, 2}, 0, kAll, 0);
+    tags.insert({0, 3}, kShadow, kAll, 0);
     CHECK_EQ(tags.shadows(0), 2);
     CHECK(!tags.erase({0, 1}));
     CHECK(tags.erase({0, 1}, kShadow));
     CHECK(!tags.erase({0, 1}, kShadow));
     CHECK_EQ(tags.shadows(0), 1);
-    CHECK(!tags.insert({0, 4}, 0).valid);
-    CHECK(same(tags.insert({0, 5}, 0), 2, false));
+    CHECK(!tags.insert({0, 4}, 0, kAll, 0).valid);
+    CHECK(same(tags.insert({0, 5}, 0, kAll, 0), 2, 0));
 }
 
 // A thousand random operations against a plain map.
@@ -96,13 +118,13 @@ TEST(mshr_file_agrees_with_a_map) {
     std::uint16_t tag = 0;
     for (int step = 0; step < 20000; ++step) {
         const std::uint32_t line = random() % 40 * 1024;
-        const int entry = mshr.find(line);
+        const int entry = mshr.find(line, kAll).entry;
         CHECK_EQ(entry >= 0, model.contains(line));
         CHECK_EQ(mshr.full(), model.size() == 16);
         const SliceRequest request{.message = {.line = line, .tag = ++tag}, .place = {line % 4, line / 4}};
         if (random() % 3 == 0 && entry >= 0) {
             mshr.filled(entry);
-            CHECK_EQ(mshr.find(line), -1);
+            CHECK_EQ(mshr.find(line, kAll).entry, -1);
             CHECK_EQ(mshr.line(entry), line);
             for (const std::uint16_t expected : model[line]) {
                 CHECK_EQ(mshr.front(entry).message.tag, expected);
@@ -114,10 +136,10 @@ TEST(mshr_file_agrees_with_a_map) {
         } else if (entry >= 0) {
             CHECK_EQ(mshr.merge_full(entry), model[line].size() == 4);
             if (mshr.merge_full(entry)) continue;
-            mshr.merge(entry, request);
+            mshr.merge(entry, request, kAll);
             model[line].push_back(tag);
         } else if (!mshr.full()) {
-            mshr.allocate(request);
+            mshr.allocate(request, kAll, kAll);
             model[line] = {tag};
         }
         CHECK_EQ(mshr.used(), static_cast<int>(model.size()));
@@ -126,10 +148,43 @@ TEST(mshr_file_agrees_with_a_map) {
 
 TEST(mshr_entry_is_dirty_once_a_write_waits) {
     MshrFile mshr(2, 4);
-    const int entry = mshr.allocate({.message = {.line = 1, .kind = read_request}, .place = {}});
-    CHECK(!mshr.dirty(entry));
-    mshr.merge(entry, {.message = {.line = 1, .kind = write_request}, .place = {}});
-    CHECK(mshr.dirty(entry));
+    const int entry = mshr.allocate({.message = {.line = 1, .kind = read_request}, .place = {}}, kAll, kAll);
+    CHECK_EQ(mshr.dirty(entry), 0U);
+    const std::uint16_t flags = 6 << kSectorShift;
+    mshr.merge(entry, {.message = {.line = 1, .kind = write_request, .flags = flags}, .place = {}}, kAll);
+    CHECK_EQ(mshr.dirty(entry), 6U);
+}
+
+// Sectors 0 and 1 are on their way for request 1, sectors 2 and 3 for request 2, which lacks all four.
+TEST(mshr_requests_wait_for_all_entries_of_their_line) {
+    for (const bool first_comes_first : {true, false}) {
+        MshrFile mshr(4, 4);
+        const auto request = [](std::uint16_t tag) { return SliceRequest{.message = {.line = 7, .tag = tag}, .place = {}}; };
+        const int low = mshr.allocate(request(1), 0x3, 0x2);
+        CHECK_EQ(mshr.find(7, 0xF).sectors, 0x3U);
+        const int high = mshr.allocate(request(2), 0xC, 0xF);
+        CHECK_EQ(mshr.find(7, 0x2).entry, low);
+        CHECK_EQ(mshr.find(7, 0x8).entry, high);
+        CHECK_EQ(mshr.find(7, 0xF).sectors, 0xFU);
+        if (first_comes_first) {
+            mshr.filled(low);
+            mshr.settle(low);
+            CHECK_EQ(mshr.front(low).message.tag, 1);
+            mshr.filled(high);
+            mshr.settle(high);
+            CHECK_EQ(mshr.front(high).message.tag, 2);
+        } else {
+            mshr.filled(high);
+            mshr.settle(high);
+            CHECK(mshr.empty(high));
+            CHECK_EQ(mshr.front(low).message.tag, 1);
+            mshr.filled(low);
+            mshr.settle(low);
+            mshr.pop(low);
+            CHECK_EQ(mshr.front(low).message.tag, 2);
+        }
+        CHECK_EQ(mshr.find(7, 0xF).entry, -1);
+    }
 }
 
 }  // namespace simfa

@@ -26,10 +26,11 @@ struct Traffic {
     std::uint32_t line;
     bool write;
     int tag;
+    SectorMask sectors;
 };
 
 // Bursts over a few hundred lines, so that merges, evictions and full queues are frequent.
-std::vector<Traffic> random_traffic(unsigned seed) {
+std::vector<Traffic> random_traffic(unsigned seed, bool in_parts) {
     std::mt19937 random(seed);
     std::vector<Traffic> traffic;
     Cycle cycle = 50;
@@ -37,13 +38,18 @@ std::vector<Traffic> random_traffic(unsigned seed) {
         if (random() % 50 == 0) cycle += random() % 300;
         const auto hot = static_cast<std::uint32_t>(40 * (cycle / 400));
         const std::uint32_t line = random() % 2 == 0 ? hot + random() % 6 : random() % 400;
-        traffic.push_back({cycle, static_cast<int>(random() % 4), line, random() % 4 == 0, tag});
+        const int pair = static_cast<int>(random() % 4);
+        const bool write = random() % 4 == 0;
+        const SectorMask sectors = in_parts && random() % 4 != 0 ? random() % 15 + 1 : 15;
+        traffic.push_back({cycle, pair, line, write, tag, sectors});
     }
     return traffic;
 }
 
 SliceConfig crowded(bool remote_copy) {
     SliceConfig config = small_slice();
+    config.sectors = 4;
+    config.fetch_sectors = 2;
     config.slices = 8;
     config.hash = HashKind::xor_shift;
     config.near_latency_cycles = 40;
@@ -90,8 +96,8 @@ Outcome simulate(const std::vector<Traffic>& traffic, bool remote_copy, Cycle wi
                  const SliceBench::MakeChannel& make_channel = simple_channel) {
     SliceBench bench(crowded(remote_copy), make_channel, window);
     for (const Traffic& item : traffic)
-        item.write ? bench.write(item.cycle, item.pair, item.line, item.tag)
-                   : bench.read(item.cycle, item.pair, item.line, item.tag);
+        item.write ? bench.write(item.cycle, item.pair, item.line, item.tag, item.sectors)
+                   : bench.read(item.cycle, item.pair, item.line, item.tag, item.sectors);
     std::vector<Answer> answers = bench.run();
     return {std::move(answers), bench.total(), bench.dram_total()};
 }
@@ -100,9 +106,10 @@ Outcome simulate(const std::vector<Traffic>& traffic, bool remote_copy, Cycle wi
 
 TEST(slices_answer_every_request_once) {
     for (const bool remote_copy : {false, true})
-        for (unsigned seed = 0; seed < 3; ++seed) {
-            const std::vector<Traffic> traffic = random_traffic(seed);
-            const Outcome outcome = simulate(traffic, remote_copy, 6, seed == 2 ? dram_channel : simple_channel);
+        for (unsigned seed = 0; seed < 6; ++seed) {
+            const bool in_parts = seed % 2 != 0;
+            const std::vector<Traffic> traffic = random_traffic(seed, in_parts);
+            const Outcome outcome = simulate(traffic, remote_copy, 6, seed >= 4 ? dram_channel : simple_channel);
             std::map<int, int> seen;
             for (const Answer& answer : outcome.answers) {
                 ++seen[answer.tag];
@@ -119,12 +126,20 @@ TEST(slices_answer_every_request_once) {
             CHECK_EQ(stats.read_hits + stats.read_misses + stats.read_merges + stats.shadow_hits, stats.read_requests);
             CHECK_EQ(stats.memory_reads, stats.read_misses);
             CHECK(stats.memory_writes > 0);
+            CHECK_EQ(stats.memory_read_sectors < 4 * stats.memory_reads, in_parts);
+            CHECK_EQ(stats.memory_write_sectors < 4 * stats.memory_writes, in_parts);
+            CHECK(stats.memory_read_sectors >= 2 * stats.memory_reads);
+            if (seed >= 4) {
+                CHECK_EQ(outcome.dram.reads + outcome.dram.forwarded_reads, stats.memory_read_sectors);
+                // Some writes are still in the controllers' queues.
+                CHECK(outcome.dram.writes + outcome.dram.absorbed_writes <= stats.memory_write_sectors);
+            }
             CHECK_EQ(stats.shadow_hits > 0, remote_copy);
         }
 }
 
 TEST(slices_respect_their_queues) {
-    const Outcome outcome = simulate(random_traffic(4), true, 6);
+    const Outcome outcome = simulate(random_traffic(4, false), true, 6);
     const SliceConfig config = crowded(true);
     CHECK_EQ(outcome.stats.request_queue_peak, config.request_queue_entries);
     CHECK_EQ(outcome.stats.response_queue_peak, config.response_queue_entries);
@@ -134,9 +149,9 @@ TEST(slices_respect_their_queues) {
 }
 
 TEST(slices_give_the_same_answers_for_any_window) {
-    const std::vector<Traffic> traffic = random_traffic(5);
     for (const auto& make_channel : {simple_channel, dram_channel})
         for (const bool remote_copy : {false, true}) {
+            const std::vector<Traffic> traffic = random_traffic(5, remote_copy == (make_channel == simple_channel));
             const Outcome one = simulate(traffic, remote_copy, 1, make_channel);
             for (const Cycle window : {7, 10}) {
                 const Outcome other = simulate(traffic, remote_copy, window, make_channel);
