@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """One simulated kernel launch.
 
-    `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs;
-    a line asked for in part counts as one. `sm_read_bytes` and `sm_write_bytes` are what was asked for of them, and
-    `l2_read_bytes` what reached L2 of the reads after coalescing. `stall_cycles`
-    maps role and reason to cycles summed over all CTAs; each role's sum is `cycles` times the CTAs. Its `tensor_pipe`
-    is busy, drains after a group, or idles for what the warpgroup was doing that used it next. `host_seconds` is the
-    engine alone. `counters` are the engine's other counts.
+    `lines` counts lines delivered to shared memory plus lines stored, so a multicast line counts for both SMs; a line
+    asked for in part counts as one. `sm_read_bytes` and `sm_write_bytes` are what was asked for of them, and
+    `l2_read_bytes` what reached L2 of the reads after coalescing. `stall_cycles` maps role and reason to cycles summed
+    over all CTAs; each role's sum is `cycles` times the CTAs. Its `tensor_pipe` is busy, drains after a group, or idles
+    for what the warpgroup was doing that used it next. `host_seconds` is the engine alone. `counters` are the engine's
+    other counts.
     """
 
     cycles: int

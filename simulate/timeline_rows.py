@@ -51,9 +51,7 @@ def engine_choice(recording: Recording, trace: Trace, sm_count: int) -> _core.Ti
     return choice
 
 
-def timeline_of(
-    core: _core.Engine, names: Names, choice: _core.TimelineChoice, sm_clock_hz: float
-) -> Timeline:
+def timeline_of(core: _core.Engine, names: Names, choice: _core.TimelineChoice, sm_clock_hz: float) -> Timeline:
     """Return what the engine recorded: tracks by SM in the order of the engine's numbers, slices by track and start."""
     rows = core.timeline()
     units, labels = _unit_names(names), _slice_names(names)

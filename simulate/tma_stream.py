@@ -85,10 +85,10 @@ def run_stream(
     """Stream boxes through `ctas` CTAs and count lines that come over `WINDOW_CYCLES`, when all are under way.
 
     Each of the `warps` of a CTA keeps up to `depth` copies under way. Box k of warp w of CTA c is number
-    (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs start evenly over `spread_ns`, in
-    an order drawn once: those whose boxes are neighbours do not run in step. `loop_ns` is a warp's time for one turn of its loop when no copy is waited for: it hides behind copies
-    only if `depth` is above 1. Raises `SimulationError` for more than `MAX_RESIDENT` warps or CTAs on an SM, and for
-    CTAs that do not fill the SMs evenly.
+    (k * warps + w) * ctas + c of the tensor. CTAs beyond the SMs share them. CTAs start evenly over `spread_ns`, in an
+    order drawn once: those whose boxes are neighbours do not run in step. `loop_ns` is a warp's time for one turn of
+    its loop when no copy is waited for: it hides behind copies only if `depth` is above 1. Raises `SimulationError` for
+    more than `MAX_RESIDENT` warps or CTAs on an SM, and for CTAs that do not fill the SMs evenly.
     """
     sms = hardware.gpu.sm_count
     resident, rest = divmod(ctas, sms) if ctas > sms else (1, 0)

@@ -1,4 +1,5 @@
-// The cache lines of one TMA box and what it needs of each, in request order, without duplicates (docs/isa.md section 5).
+// The cache lines of one TMA box and what it needs of each, in request order, without duplicates (docs/isa.md section
+// 5).
 #pragma once
 
 #include <algorithm>
@@ -25,12 +26,13 @@ struct LineShape {
         : deduplicate(deduplicate_lines),
           line_shift(shift_of(line_bytes)),
           sector_shift(shift_of(sector_bytes)),
-          granule_shift(shift_of(deduplicate_lines ? line_bytes : request_bytes)) {}
+          granule_shift(shift_of(deduplicate_lines ? line_bytes : request_bytes)),
+          granules_shift(line_shift - granule_shift),
+          all(all_sectors(line_bytes / sector_bytes)) {}
 
     static int shift_of(std::int32_t bytes) { return std::countr_zero(static_cast<std::uint32_t>(bytes)); }
 
     std::uint64_t line_mask() const { return (std::uint64_t{1} << line_shift) - 1; }
-    SectorMask all() const { return all_sectors(1 << (line_shift - sector_shift)); }
     // Sectors of the bytes `first` to `last` of a line.
     SectorMask sectors(std::uint64_t first, std::uint64_t last) const {
         return sector_run(static_cast<std::uint32_t>((first & line_mask()) >> sector_shift),
@@ -41,6 +43,8 @@ struct LineShape {
     int line_shift = 7;
     int sector_shift = 5;
     int granule_shift = 7;
+    int granules_shift = 0;  // from granules to lines
+    SectorMask all = 0xF;
 };
 
 // Walks a box row by row.
@@ -52,6 +56,7 @@ class BoxLines {
     BoxLines(const TensorMap& map, const std::array<std::int64_t, kMaxTensorRank>& corner, const LineShape& shape)
         : shape_(shape) {
         row_bytes_ = std::max<std::int64_t>(0, std::min(map.dims[0] - corner[0], map.box[0])) * map.element_bytes;
+        std::int64_t steps = row_bytes_;
         std::int64_t address = static_cast<std::int64_t>(map.base) + corner[0] * map.element_bytes;
         bool empty = row_bytes_ == 0;
         for (int d = 1; d < kMaxTensorRank; ++d) {
@@ -59,10 +64,11 @@ class BoxLines {
             stride_[d] = map.strides[d];
             address += corner[d] * map.strides[d];
             empty |= extent_[d] == 0;
+            if (extent_[d] > 1) steps |= stride_[d];
         }
         row_address_ = address;
         left_ = !empty;
-        if (left_) open_row();
+        begin(address | steps);
     }
 
     // `bytes` contiguous bytes from `address`.
@@ -70,7 +76,7 @@ class BoxLines {
         : shape_(shape), row_bytes_(bytes), row_address_(address) {
         extent_.fill(1);
         left_ = bytes > 0;
-        if (left_) open_row();
+        begin(address | bytes);
     }
 
     bool empty() const { return !left_; }
@@ -79,22 +85,26 @@ class BoxLines {
     LineRequest next() {
         const std::uint64_t granule = granule_;
         SectorMask sectors = part();
-        while (move_on() && shape_.deduplicate && granule_ == granule) sectors |= part();
-        return {static_cast<std::uint32_t>(granule >> (shape_.line_shift - shape_.granule_shift)), sectors};
+        while (move_on() && granule_ == granule && shape_.deduplicate) sectors |= part();
+        return {static_cast<std::uint32_t>(granule >> shape_.granules_shift), sectors};
     }
 
   private:
+    // `all` has the bits of the address, of a row's bytes and of the steps between rows.
+    void begin(std::int64_t all) {
+        whole_ = shape_.deduplicate && (static_cast<std::uint64_t>(all) & shape_.line_mask()) == 0;
+        if (left_) open_row();
+    }
+
     void open_row() {
         granule_ = static_cast<std::uint64_t>(row_address_) >> shape_.granule_shift;
         last_granule_ = static_cast<std::uint64_t>(row_address_ + row_bytes_ - 1) >> shape_.granule_shift;
-        whole_ =
-            shape_.deduplicate && (static_cast<std::uint64_t>(row_address_ | row_bytes_) & shape_.line_mask()) == 0;
     }
 
     // Sectors that the present row has in the present granule.
     SectorMask part() const {
         if (whole_) [[likely]]
-            return shape_.all();
+            return shape_.all;
         const auto begin = static_cast<std::uint64_t>(row_address_);
         const std::uint64_t last = begin + static_cast<std::uint64_t>(row_bytes_) - 1;
         const std::uint64_t first_of = granule_ << shape_.granule_shift;
@@ -125,7 +135,7 @@ class BoxLines {
 
     LineShape shape_;
     bool left_ = false;
-    bool whole_ = false;  // the present row is of whole lines
+    bool whole_ = false;  // rows are of whole lines
     std::uint64_t granule_ = 0;
     std::uint64_t last_granule_ = 0;
     std::int64_t row_bytes_ = 0;

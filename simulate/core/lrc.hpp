@@ -141,11 +141,12 @@ class Lrc {
     };
 
     // What the request in a slot asks for; kept from the first request on that does not ask for a whole line.
-    std::uint8_t sectors_at(std::size_t i) const { return sectors_.empty() ? all_ : sectors_[i]; }
+    std::uint8_t sectors_at(std::size_t i) const { return in_parts_ ? sectors_[i] : all_; }
     void note_sectors(std::size_t i, std::uint8_t sectors) {
-        if (sectors == all_ && sectors_.empty()) [[likely]]
+        if (sectors == all_ && !in_parts_) [[likely]]
             return;
-        if (sectors_.empty()) sectors_.assign(table_.size(), all_);
+        if (!in_parts_) sectors_.assign(table_.size(), all_);
+        in_parts_ = true;
         sectors_[i] = sectors;
     }
 
@@ -171,7 +172,7 @@ class Lrc {
             if (((i - home) & mask) < ((i - hole) & mask)) continue;
             table_[hole] = table_[i];
             if ((table_[i] & kJoined) != 0) joined_index_[hole] = joined_index_[i];
-            if (!sectors_.empty()) sectors_[hole] = sectors_[i];
+            if (in_parts_) sectors_[hole] = sectors_[i];
             hole = i;
         }
         table_[hole] = kEmpty;
@@ -187,7 +188,8 @@ class Lrc {
         }
     }
 
-    std::uint8_t all_;  // sectors of a line
+    std::uint8_t all_;       // sectors of a line
+    bool in_parts_ = false;  // not all requests were for all of them
     bool merging_;
     int limit_;
     int max_merges_;
@@ -196,7 +198,7 @@ class Lrc {
     int outstanding_ = 0;
     std::vector<std::uint32_t> table_;
     std::vector<std::uint16_t> joined_index_;  // of slots that were joined: their list
-    std::vector<std::uint8_t> sectors_;        // by slot, or nothing
+    std::vector<std::uint8_t> sectors_;        // by slot, once `in_parts_`
     std::vector<Joined> joined_;
     std::vector<std::uint16_t> free_lists_;
     RingBuffer<Held> held_;

@@ -22,9 +22,9 @@ class MemoryChannel {
     // `now` if a write of any sectors is accepted at `now`; else the next cycle at which it is worth asking again.
     virtual Cycle earliest_write(Cycle now) = 0;
 
-    // Takes sectors of a line. `local` numbers the lines of this channel; `token` comes back with the data of a read. Reads are
-    // always taken: the sender has a place for each. Writes are taken when `earliest_write` says so and are posted:
-    // done, for the sender, when taken.
+    // Takes sectors of a line. `local` numbers the lines of this channel; `token` comes back with the data of a read.
+    // Reads are always taken: the sender has a place for each. Writes are taken when `earliest_write` says so and are
+    // posted: done, for the sender, when taken.
     virtual void read(std::uint32_t local, SectorMask sectors, Cycle now, std::uint32_t token) = 0;
     virtual void write(std::uint32_t local, SectorMask sectors, Cycle now) = 0;
 

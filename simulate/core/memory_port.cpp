@@ -15,6 +15,7 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
                   (!config.lrc_enabled || config.lrc_entries >= 2 * config.max_lines_in_flight)),
       request_cycles_{config.near_latency_cycles / 2, config.far_latency_cycles / 2},
       port_lines_per_cycle_(config.port_lines_per_cycle),
+      slow_port_(config.port_cycles_per_line > 1),
       port_cycles_(config.port_cycles_per_line, config.sectors()),
       all_(all_sectors(config.sectors())),
       stats_(stats),
@@ -37,7 +38,7 @@ MemoryPort::MemoryPort(const Config& config, int pair, int pairs, PairStats& sta
     }
     port.cycle = leaves;
     port.used = used + 1;
-    port.cycles = static_cast<std::int32_t>(port_cycles_.of(waiter.sectors));
+    if (slow_port_) port.cycles = static_cast<std::int32_t>(port_cycles_.of(waiter.sectors));
     const std::uint64_t number = ++port.number;
     TmaEngine& tma = *tma_[waiter.owner];
     if (!tma.arrive(waiter.op, other, leaves, number, now)) [[likely]]

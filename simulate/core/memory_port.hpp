@@ -112,7 +112,7 @@ class MemoryPort {
     struct Port {
         Cycle cycle = 0;           // of the last delivery ...
         std::int32_t used = 0;     // ... and how many there were in it
-        std::int32_t cycles = 0;   // for which it takes the port
+        std::int32_t cycles = 1;   // for which the last one takes the port
         std::uint64_t number = 0;  // deliveries so far
         RingBuffer<Finish> finishes;
     };
@@ -135,6 +135,7 @@ class MemoryPort {
     bool never_full_;
     std::array<Cycle, 2> request_cycles_;  // near, far
     std::int32_t port_lines_per_cycle_;
+    bool slow_port_;  // a line takes several cycles, so a part takes fewer
     SectorCycles port_cycles_;
     SectorMask all_;
     PairStats& stats_;

@@ -17,8 +17,8 @@ enum MessageKind : std::uint16_t {
     hop_invalidate,  // home slice to near twin: drop the shadow of a written line
 };
 
-// One message about a line, or sectors of one; takes effect at window start + offset of the window it is filed under. No field is a byte, as
-// a store of one would make the compiler reload whatever it may alias.
+// One message about a line, or sectors of one; takes effect at window start + offset of the window it is filed under.
+// No field is a byte, as a store of one would make the compiler reload whatever it may alias.
 struct Message {
     std::uint32_t line = 0;    // byte address / line_bytes
     std::uint16_t source = 0;  // sending unit: pair index of requests, slice index of responses and hops

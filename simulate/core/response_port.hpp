@@ -27,7 +27,9 @@ class ResponsePort {
     // Takes an answer at `now`, when there is room, that holds the port for `cycles`; returns when the port sends it.
     Cycle send(Cycle now, Cycle cycles) {
         const Cycle departure = std::max(now, free_);
-        if (uneven_ || cycles != interval_) [[unlikely]]
+        if (cycles != interval_) [[unlikely]]
+            uneven_ = true;
+        if (uneven_) [[unlikely]]
             list(now, departure);
         free_ = departure + cycles;
         waited_cycles_ += departure - now;
@@ -45,15 +47,17 @@ class ResponsePort {
 
     std::int64_t waited_cycles() const { return waited_cycles_; }  // summed over answers
     std::int64_t peak() const {                                    // most answers that waited at once
-        return uneven_ ? peak_ : (longest_wait_ + interval_ - 1) / interval_;
+        return uneven_ ? peak_ : whole_peak();
     }
 
   private:
+    std::int64_t whole_peak() const { return (longest_wait_ + interval_ - 1) / interval_; }
+
     [[gnu::noinline]] void list(Cycle now, Cycle departure) {
-        if (!uneven_) {
+        if (!listed_) {
             // Those that have not left follow each other without a gap.
-            peak_ = peak();
-            uneven_ = true;
+            listed_ = true;
+            peak_ = whole_peak();
             for (Cycle back = (free_ - now) / interval_; back > 0; --back) departures_.push(free_ - back * interval_);
         }
         while (!departures_.empty() && departures_.front() <= now) departures_.pop();
@@ -67,7 +71,8 @@ class ResponsePort {
     Cycle free_ = 0;     // the port sends nothing before
     Cycle waited_cycles_ = 0;
     Cycle longest_wait_ = 0;
-    bool uneven_ = false;
+    bool uneven_ = false;           // an answer took less than `interval_` ...
+    bool listed_ = false;           // ... and so there is a list
     RingBuffer<Cycle> departures_;  // that lie ahead
     std::int64_t peak_ = 0;
 };

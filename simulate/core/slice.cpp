@@ -145,6 +145,42 @@ void Slice::count_service(Cycle now) {
     if (++service_slot_ == entries) service_slot_ = 0;
 }
 
+Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
+    const bool write = request.message.kind == write_request;
+    const SectorMask sectors = sectors_of(request.message);
+    // Until a line is there in part a miss lacks all it asks for.
+    const SectorMask missing = write || !tags_.sectored() ? sectors : sectors & ~tags_.valid(request.place);
+    const MshrFile::Outstanding found = mshr_.find(request.message.line, write ? all_ : missing);
+    if (found.entry >= 0 && (write || (missing & ~found.sectors) == 0))
+        return wait_in(found.entry, request, write ? mshr_.sectors(found.entry) : missing);
+    if (!write_backs_.empty()) return Blocked::write_backs;
+    if (write) {
+        if (!response_room(now)) return Blocked::response_queue;
+        insert(request.place, 0, sectors, sectors);
+        respond(request.message, now, out);
+    } else {
+        if (mshr_.full()) return Blocked::mshr_entries;
+        count_mshr(now);
+        const SectorMask fetched = whole_groups(missing & ~found.sectors, config_.fetch_sectors);
+        const auto token = static_cast<std::uint32_t>(mshr_.allocate(request, fetched, missing));
+        channel_->read(hash_.place(request.message.line).local, fetched, now, token);
+        ++stats_.memory_reads;
+        stats_.memory_read_sectors += sector_count(fetched);
+        stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
+        ++stats_.read_misses;
+    }
+    write_back(now);
+    schedule(now);
+    return Blocked::none;
+}
+
+Blocked Slice::wait_in(int entry, const SliceRequest& request, SectorMask missing) {
+    if (mshr_.merge_full(entry)) return Blocked::mshr_merges;
+    mshr_.merge(entry, request, missing);
+    stats_.read_merges += request.message.kind != write_request ? 1 : 0;
+    return Blocked::none;
+}
+
 Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
     if (config_.remote_copy && request.message.kind == read_request &&
         static_cast<int>(hash_.slice_of(request.message.line)) != config_.index)
@@ -153,9 +189,7 @@ Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
     const bool write = message.kind == write_request;
     const bool room = response_room(now);
     const SectorMask sectors = sectors_of(message);
-    // A write only needs the line to be there.
-    const bool hit =
-        write && room ? tags_.write(request.place, sectors) : tags_.read(request.place, 0, write ? 0 : sectors);
+    const bool hit = write ? try_write(request.place, sectors, room) : tags_.read(request.place, 0, sectors);
     if (!hit) {
         const Blocked reason = try_miss(request, now, out);
         if (reason != Blocked::none) return reason;
@@ -176,9 +210,13 @@ Blocked Slice::try_serve(const SliceRequest& request, Cycle now, Outbox& out) {
     return Blocked::none;
 }
 
+// A write only needs the line to be there, and waits if there is no room for its acknowledgement.
+[[gnu::noinline]] bool Slice::try_write(const TagPlace& place, SectorMask sectors, bool room) {
+    return room ? tags_.write(place, sectors) : tags_.read(place, 0, 0);
+}
+
 // The turn of the oldest request.
 void Slice::serve(Cycle now, Outbox& out) {
-    const Cycle service = service_.of(sectors_of(requests_.front().message));
     const Blocked reason = try_serve(requests_.front(), now, out);
     if (reason != blocked_) {
         stats_.blocked_cycles[static_cast<std::size_t>(blocked_)] += now - blocked_since_;
@@ -187,8 +225,8 @@ void Slice::serve(Cycle now, Outbox& out) {
     }
     if (reason == Blocked::none) {
         count_service(now);
+        service_free_ = now + service_.of(sectors_of(requests_.front().message));
         requests_.pop();
-        service_free_ = now + service;
     } else {
         retry_ = reason == Blocked::response_queue ? port_.room_cycle() : kNever;
     }
@@ -253,42 +291,6 @@ Blocked Slice::try_far_read(const SliceRequest& request, Cycle now, Outbox& out)
                       .extra = request.message.source});
     }
     ++stats_.read_requests;
-    return Blocked::none;
-}
-
-Blocked Slice::try_miss(const SliceRequest& request, Cycle now, Outbox& out) {
-    const bool write = request.message.kind == write_request;
-    const SectorMask sectors = sectors_of(request.message);
-    // Until a line is there in part a miss lacks all it asks for.
-    const SectorMask missing = write || !tags_.sectored() ? sectors : sectors & ~tags_.valid(request.place);
-    const MshrFile::Outstanding found = mshr_.find(request.message.line, write ? all_ : missing);
-    if (found.entry >= 0 && (write || (missing & ~found.sectors) == 0))
-        return wait_in(found.entry, request, write ? mshr_.sectors(found.entry) : missing);
-    if (!write_backs_.empty()) return Blocked::write_backs;
-    if (write) {
-        if (!response_room(now)) return Blocked::response_queue;
-        insert(request.place, 0, sectors, sectors);
-        respond(request.message, now, out);
-    } else {
-        if (mshr_.full()) return Blocked::mshr_entries;
-        count_mshr(now);
-        const SectorMask fetched = whole_groups(missing & ~found.sectors, config_.fetch_sectors);
-        const auto token = static_cast<std::uint32_t>(mshr_.allocate(request, fetched, missing));
-        channel_->read(hash_.place(request.message.line).local, fetched, now, token);
-        ++stats_.memory_reads;
-        stats_.memory_read_sectors += sector_count(fetched);
-        stats_.mshr_peak = std::max<std::int64_t>(stats_.mshr_peak, mshr_.used());
-        ++stats_.read_misses;
-    }
-    write_back(now);
-    schedule(now);
-    return Blocked::none;
-}
-
-Blocked Slice::wait_in(int entry, const SliceRequest& request, SectorMask missing) {
-    if (mshr_.merge_full(entry)) return Blocked::mshr_merges;
-    mshr_.merge(entry, request, missing);
-    stats_.read_merges += request.message.kind != write_request ? 1 : 0;
     return Blocked::none;
 }
 

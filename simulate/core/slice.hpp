@@ -106,8 +106,9 @@ struct SliceSample {
     std::int32_t responses = 0;
 };
 
-// Requests are for sectors of one line. They are served one an interval, in order of arrival. The first `request_queue_entries` of them are in the
-// request queue, the rest in the staging area, which the lines in flight bound. Behind the tags:
+// Requests are for sectors of one line. They are served one an interval, in order of arrival. The first
+// `request_queue_entries` of them are in the request queue, the rest in the staging area, which the lines in flight
+// bound. Behind the tags:
 //
 // * read hit: the response enters the response queue, which a port empties, one response an interval. When it will
 //   leave, and so arrive, is known and posted at once;
@@ -175,8 +176,9 @@ class Slice {
     void check_twin(const Message& message, const LineHash::Place& place) const;
     [[gnu::always_inline]] inline void serve(Cycle now, Outbox& out);
     [[gnu::always_inline]] inline Blocked try_serve(const SliceRequest& request, Cycle now, Outbox& out);
+    bool try_write(const TagPlace& place, SectorMask sectors, bool room);
     Blocked try_far_read(const SliceRequest& request, Cycle now, Outbox& out);
-    Blocked try_miss(const SliceRequest& request, Cycle now, Outbox& out);
+    [[gnu::always_inline]] inline Blocked try_miss(const SliceRequest& request, Cycle now, Outbox& out);
     Blocked wait_in(int entry, const SliceRequest& request, SectorMask missing);
     [[gnu::always_inline]] inline void count_service(Cycle now);
     void count_mshr(Cycle now);
@@ -215,7 +217,7 @@ class Slice {
     RequestQueue requests_;          // request queue and staging area
     RingBuffer<SliceRequest> hops_;  // hop answers and invalidations that have not arrived yet
     RingBuffer<Answer> answers_;
-    RingBuffer<Cycle> hop_departures_;       // of answers to hops that are in the response queue
+    RingBuffer<Cycle> hop_departures_;  // of answers to hops that are in the response queue
     RingBuffer<WriteBack> write_backs_;
 
     Cycle service_free_ = 0;        // the next request may be served from here on

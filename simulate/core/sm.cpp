@@ -363,8 +363,8 @@ void Sm::issue_copy(int index, Role& role, const Instruction& instruction, Cycle
     op.eligible = now;
     if (instruction.op == Op::tma_bulk) {
         op.bytes = instruction.count;
-        op.lines = BoxLines(instruction.address + instruction.address_step * role.iteration, op.bytes,
-                            config_.line_shape());
+        op.lines =
+            BoxLines(instruction.address + instruction.address_step * role.iteration, op.bytes, config_.line_shape());
         tma_.issue(op, -1, now);
         return;
     }

@@ -144,10 +144,13 @@ void TmaEngine::run(Cycle now, MemoryPort& port, Cycle horizon) {
 // the engine's next turn is in a later cycle. The operation ends in the cycle of its last line.
 bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPort& port, Cycle horizon) {
     const bool write = op.kind == TmaOp::Kind::store;
-    const Waiter waiter{index, static_cast<std::uint8_t>(sm_), op.multicast ? Target::both : Target::own, 0};
+    const Waiter waiter{index, static_cast<std::uint8_t>(sm_), op.multicast ? Target::both : Target::own,
+                        static_cast<std::uint8_t>(all_)};
     const std::int32_t room = config_.max_lines_in_flight - in_flight_;
     Message request = port.request_of(write, waiter);
-    const SectorMask flags = request.flags;
+    const std::uint16_t whole = request.flags;
+    const bool one_a_turn = config_.lines_per_cycle == 1;
+    const Cycle turn_cycles = config_.cycles_per_line;
     BoxLines box = op.lines;  // a copy can stay in registers
     std::int32_t lines = 0;
     Cycle cycle = now;
@@ -155,13 +158,17 @@ bool TmaEngine::issue_ahead(TmaOp& op, std::uint16_t index, Cycle now, MemoryPor
     for (; lines < room && cycle < horizon && !box.empty(); ++lines) {
         const LineRequest next = box.next();
         request.line = next.line;
-        request.flags = static_cast<std::uint16_t>(flags | next.sectors << kSectorShift);
+        request.flags = whole;
         if (next.sectors != all_) [[unlikely]] {
+            request.flags = static_cast<std::uint16_t>(whole & ~((all_ & ~next.sectors) << kSectorShift));
             count_part(next.sectors, write, op.multicast);
             port.note_part(write, next.sectors);
         }
         port.post(request, cycle);
-        pace(cycle);
+        if (one_a_turn)
+            pace_cycle_ = cycle + turn_cycles;
+        else
+            pace(cycle);
         last = cycle;
         cycle = std::max(cycle, pace_cycle_);
     }

@@ -11,8 +11,8 @@ At = Callable[[int, Callable[[int], None]], None]
 class Operation:
     """One copy in the engine.
 
-    `requests` is the number of lines it asks for, `size` the bytes of them that it moves. `complete(cycle)` is called when all are answered, `read(cycle)` when
-    a store's shared memory has been read (None for a load).
+    `requests` is the number of lines it asks for, `size` the bytes of them that it moves. `complete(cycle)` is called
+    when all are answered, `read(cycle)` when a store's shared memory has been read (None for a load).
     """
 
     def __init__(

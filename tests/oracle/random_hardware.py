@@ -74,7 +74,7 @@ def draw_hardware(chooser: Chooser) -> HardwareSpec:
             wake_cycles=pick([0, 1, 6]),
         ),
         lrc=replace(_BASE.lrc, enabled=not chance(10), multicast=not chance(10)),
-        l2=replace(_BASE.l2, line_bytes=line, sector_bytes=line // pick([2, 4]), fetch_bytes=line // 2),
+        l2=replace(_BASE.l2, line_bytes=line, sector_bytes=line // 4, fetch_bytes=line // 2),
         grid=replace(
             _BASE.grid,
             launch_ns=pick([0.0, 3.5, 10.7]),

@@ -30,8 +30,8 @@ def figures(shape: AttentionShape, hardware: HardwareSpec) -> dict[str, Any]:
         "l2_shadow_hits": 0,
         "tma_limit_cycles": cycles * hardware.gpu.sm_count // hardware.tma.max_lines_in_flight,
         "cuda_busy_cycles": 500 * TILES,
-        "memory_reads": 50 * TILES,
-        "memory_writes": 10 * TILES,
+        "memory_read_bytes": 50 * 128 * TILES,
+        "memory_write_bytes": 10 * 128 * TILES,
     }
     return {
         "cycles": cycles,

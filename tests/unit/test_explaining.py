@@ -12,7 +12,7 @@ SMALL = AttentionShape(batch=1, seqlen_q=256, seqlen_kv=352, heads_q=2, heads_kv
 
 
 def observation(cycles: int, counters: dict[str, int], pipe: dict[str, int]) -> Observation:
-    return Observation(cycles, counters, {"tensor_pipe": pipe}, sms=4, slices=2, line_bytes=128)
+    return Observation(cycles, counters, {"tensor_pipe": pipe}, sms=4, slices=2)
 
 
 BEFORE = observation(
@@ -66,7 +66,6 @@ def test_every_counter_is_one_that_the_engine_counts() -> None:
             result["stall_cycles"],
             preset.spec.gpu.sm_count,
             preset.spec.l2.slices,
-            preset.spec.l2.line_bytes,
         )
         values = {name: counter.value([run]) for name, counter in COUNTERS.items()}
         for name in ("tma_limit", "load_wait", "cuda_contention", "mshr_blocked"):

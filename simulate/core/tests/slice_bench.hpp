@@ -62,8 +62,7 @@ class SliceBench {
     }
 
     // A request that arrives at `slice` at `cycle`, for `sectors` of a line or all of it.
-    void send(Cycle cycle, int pair, int slice, MessageKind kind, std::uint32_t line, int tag,
-              SectorMask sectors = 0) {
+    void send(Cycle cycle, int pair, int slice, MessageKind kind, std::uint32_t line, int tag, SectorMask sectors = 0) {
         const SectorMask asked = sectors == 0 ? all_sectors(config_.sectors) : sectors;
         posts_.push_back({cycle,
                           slice,

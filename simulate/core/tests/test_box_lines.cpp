@@ -190,7 +190,8 @@ TEST(box_lines_ask_for_the_sectors_they_need) {
     CHECK_LINES(asked({64, 64, LineShape(64, 32, true, 32)}), ({1, 0x3}));
     CHECK_LINES(asked({64, 64, LineShape(128, 32, false, 32)}), ({0, 0x4, 0, 0x8}));
     // Rows of 16 bytes, 64 apart: two of a line make one request.
-    const TensorMap rows{.rank = 2, .element_bytes = 4, .dims = {16, 4, 1, 1, 1}, .strides = {4, 64}, .box = {4, 4, 1, 1, 1}};
+    const TensorMap rows{
+        .rank = 2, .element_bytes = 4, .dims = {16, 4, 1, 1, 1}, .strides = {4, 64}, .box = {4, 4, 1, 1, 1}};
     CHECK_LINES(asked({rows, {4}, LineShape(128, 32, true, 32)}), ({0, 0x5, 1, 0x5}));
 }
 

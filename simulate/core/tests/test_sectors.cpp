@@ -82,8 +82,8 @@ TEST(slice_serves_parts_at_the_rate_of_their_bytes) {
     CHECK_EQ(bench.slice(0).stats().response_queue_cycles, 0);
 }
 
-// 1010: sectors 0 and 1 leave memory's server at 1012.5. 1011: sector 1 is on its way. 1012: of a whole line two sectors
-// are on their way, the others are read from 1012.5 on and come at 1113.
+// 1010: sectors 0 and 1 leave memory's server at 1012.5. 1011: sector 1 is on its way. 1012: of a whole line two
+// sectors are on their way, the others are read from 1012.5 on and come at 1113.
 TEST(slice_merges_what_an_entry_covers_and_reads_the_rest) {
     SliceBench bench(four_sectors(), memory_of_sectors());
     bench.send(1010, 0, 0, read_request, line(0), 0, 0x1);

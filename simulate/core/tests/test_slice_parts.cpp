@@ -72,7 +72,8 @@ TEST(tag_array_agrees_with_lists) {
             const SectorMask sectors = step > 4000 ? random() % kAll + 1 : kAll;
             const bool write = random() % 3 == 0;
             std::vector<ListedLine>& list = model[set];
-            const auto found = std::find_if(list.begin(), list.end(), [&](const auto& line) { return line.tag == tag; });
+            const auto found =
+                std::find_if(list.begin(), list.end(), [&](const auto& line) { return line.tag == tag; });
             const bool there = found != list.end();
             const TagPlace place{set, tag};
             wrong += tags.valid(place) != (there ? found->valid : 0);
@@ -159,7 +160,9 @@ TEST(mshr_entry_is_dirty_once_a_write_waits) {
 TEST(mshr_requests_wait_for_all_entries_of_their_line) {
     for (const bool first_comes_first : {true, false}) {
         MshrFile mshr(4, 4);
-        const auto request = [](std::uint16_t tag) { return SliceRequest{.message = {.line = 7, .tag = tag}, .place = {}}; };
+        const auto request = [](std::uint16_t tag) {
+            return SliceRequest{.message = {.line = 7, .tag = tag}, .place = {}};
+        };
         const int low = mshr.allocate(request(1), 0x3, 0x2);
         CHECK_EQ(mshr.find(7, 0xF).sectors, 0x3U);
         const int high = mshr.allocate(request(2), 0xC, 0xF);

@@ -71,6 +71,7 @@ struct Outcome {
 std::unique_ptr<MemoryChannel> simple_channel(int) {
     SimpleChannelConfig memory = small_memory();
     memory.write_queue_entries = 2;
+    memory.sectors = 4;
     return std::make_unique<SimpleChannel>(memory);
 }
 
