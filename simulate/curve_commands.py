@@ -185,8 +185,10 @@ def _show(title: str, preset: Preset, points: Sequence[Compared], output: str | 
     click.echo("\n" + text_table(["points", "count", "MAPE", "largest", "bias"], summary, right=(1, 2, 3, 4)))
 
 
-def _cell(value: str | float) -> str:
-    """Return a value for a table: text, a whole number, or three digits."""
+def _cell(value: str | float | None) -> str:
+    """Return a value for a table: text, a whole number, three digits, or a dash for none."""
+    if value is None:
+        return "-"
     if isinstance(value, str):
         return value
     return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
@@ -205,4 +207,5 @@ def _write_csv(path: str, points: Sequence[Compared]) -> None:
         )
         for point in points:
             figures = [point.measured, point.simulated, f"{point.error:.5f}", point.split, point.group]
-            writer.writerow([*point.axis.values(), *figures, *(f"{value:.5g}" for value in point.counters.values())])
+            counters = ("" if value is None else f"{value:.5g}" for value in point.counters.values())
+            writer.writerow([*point.axis.values(), *figures, *counters])
