@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from simfa.options import gpu_options, load_gpu
+from simfa.outputs import OutputFile
 from simfa.progress import Meter
 from simfa.tables import text_table
 
@@ -28,7 +29,7 @@ def _curve_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         [
             click.option("--every", type=click.IntRange(1), default=1, help="Simulate one measured point of so many."),
-            click.option("-o", "--output", type=click.Path(), help="Write all points as CSV."),
+            click.option("-o", "--output", type=OutputFile(), help="Write all points as CSV."),
             click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
             click.option("--quiet", is_flag=True, help="No progress line."),
         ]
