@@ -8,6 +8,7 @@ import click
 from simfa.figure_files import FigureIndex, index_path
 from simfa.files import atomic_write, write_json, write_manifest
 from simfa.outputs import make_folder
+from simfa.preset_files import preset_files
 
 
 def check_endings(outputs: Sequence[str]) -> None:
@@ -37,5 +38,5 @@ def write_study(output: str, command: str, study: object, table: str, inputs: Ma
 
 
 def toml_inputs(names: Sequence[str]) -> dict[str, str]:
-    """Return the files among presets and overlays, by name: inputs of a manifest."""
-    return {Path(name).name: name for name in names if name.endswith(".toml")}
+    """Return the files among presets and overlays, and those they extend, by name: inputs of a manifest."""
+    return {Path(file).name: file for name in names for file in preset_files(name)}
