@@ -5,6 +5,7 @@ from pathlib import Path
 from simfa import __version__
 from simfa.analytical import figures
 from simfa.analytical.baselines import genz_installed
+from simfa.extras import need
 from simfa.figure_files import FigureFile, FigureIndex, index_path
 from simfa.files import sha256_of, write_json
 from simfa.outputs import make_folder
@@ -18,8 +19,9 @@ ROOFLINE_LENGTHS = (4096, 16384, 65536)
 def write_figures(folder: Path, *, quiet: bool = True) -> list[Path]:
     """Write every figure as SVG and `figures.json` last; return the paths.
 
-    GenZ's curve is drawn where the package is installed. Raises `AnalyticalError` without Matplotlib.
+    GenZ's curve is drawn where the package is installed. Raises `SimfaError` without Matplotlib.
     """
+    need("matplotlib", "a figure", "report")
     make_folder(folder)
     drawings = (_llc_traffic, _dram_traffic, _roofline)
     entries = [draw(folder) for draw in watched(drawings, "drawing", quiet=quiet)]

@@ -65,6 +65,7 @@ def calibrate(
             raise click.UsageError("--clock-law goes with --set, --max-seqlen, --results, --threads and --quiet")
         click.echo(fit_clock(name or "s01", folders, max_seqlen, threads, quiet=quiet))
         return
+    from simfa.extras import need
     from simfa.measure import calibration
     from simfa.measure.calibration_text import to_json, to_text
 
@@ -72,6 +73,7 @@ def calibrate(
     cases = cases_of(name, max_seqlen)
     for entry in checks:
         cases_of(entry, max_seqlen)
+    need("scipy", "calibrate", "calibrate")
     presets = sorted({case.preset for case in cases})
     if len(presets) != 1:
         raise MeasureError(f"set {name}: its cases ran on {len(presets)} presets; expected one to fit")
@@ -187,10 +189,10 @@ def fit_clock(name: str, folders: tuple[str, ...], max_seqlen: int | None, threa
     from simfa import validate_cli
     from simfa.clock import Activity
     from simfa.hardware import load_preset
-    from simfa.measure.clock_law import ClockLaw, clock_points, fit_law, law_table
+    from simfa.measure.clock_law import ClockLaw, clock_points, fit_law, law_table, looped
     from simfa.measure.results import find_stats, pair, read_run, run_from
 
-    cases = cases_of(name, max_seqlen)
+    cases = looped(cases_of(name, max_seqlen))
     if folders:
         pairs, missing = pair(cases, [read_run(path) for path in find_stats(folders)])
         if missing:

@@ -49,6 +49,7 @@ def sensitivity(
     Whole numbers move to the nearest value that is valid; names, switches, zeros and what no simulation reads are
     listed with the reason why they stay.
     """
+    from simfa.extras import need
     from simfa.files import atomic_write, json_bytes, write_manifest
     from simfa.pipeline import kernel_trace
     from simfa.progress import Meter
@@ -62,6 +63,8 @@ def sensitivity(
     check_perturbation(perturbation)
     if plot is not None and Path(plot).suffix not in (".svg", ".png"):
         raise click.UsageError(f"--plot {plot}: expected a name ending in .svg or .png")
+    if plot is not None or figures is not None:
+        need("matplotlib", "the tornado plot", "report")
     preset = load_gpu(gpu, overlays, overrides, sm_clock_mhz)
     meter = Meter("sensitivity", 1.0, quiet=quiet or as_json)
 

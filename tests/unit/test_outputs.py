@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -119,3 +120,35 @@ def test_what_a_folder_needs(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(SimfaError, match=f"folder {tmp_path} is read-only or not yours to write in"):
         check_output_folder(tmp_path / "a" / "b")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "run"]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "message"),
+    [
+        (
+            "matplotlib",
+            ("sensitivity", "--seqlen", "512", "--heads-q", "4", "--plot", "t.svg"),
+            "the tornado plot needs",
+        ),
+        (
+            "matplotlib",
+            ("sensitivity", "--seqlen", "512", "--heads-q", "4", "--figures", "t"),
+            "the tornado plot needs",
+        ),
+        ("matplotlib", ("figures", "-o", "drawings"), "a figure needs"),
+        ("scipy", ("calibrate",), "calibrate needs"),
+    ],
+)
+def test_a_missing_package_is_named_before_anything_runs(
+    module, arguments, message, monkeypatch, capsys, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("simfa.simulate.engine.run", None)
+    monkeypatch.setattr("simfa.pipeline.predict_all", None)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["simfa", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"simfa: {message} {module}; pip install 'simfa[")
+    assert list(tmp_path.iterdir()) == []

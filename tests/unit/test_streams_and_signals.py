@@ -71,10 +71,15 @@ def test_other_signals_stop_as_cleanly_as_ctrl_c(number: signal.Signals, tmp_pat
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
-    script = (
-        "import signal, runpy, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); sys.argv = ['simfa', '--version']\n"
-    )
-    script += "try: runpy.run_module('simfa', run_name='__main__')\nfinally: print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    script = """
+import runpy, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+sys.argv = ["simfa", "--version"]
+try:
+    runpy.run_module("simfa", run_name="__main__")
+finally:
+    print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)
+"""
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.endswith("True\n")
 

@@ -14,6 +14,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from simfa.errors import SimfaError
+from simfa.hardware import load_preset, overlay_table
 from simfa.measure.cases import load_set
 from simfa.preset_files import preset_files
 
@@ -39,6 +40,27 @@ def prediction_gpus():
 
 
 PREDICTION_GPUS = prediction_gpus()
+
+
+def check_presets():
+    """Load every configured preset and overlay; a wrong one ends the run before any job starts."""
+    ablation, sensitivity = config.get("ablation", {}), config.get("sensitivity", {})
+    presets = [
+        config["gpu"],
+        *PREDICTION_GPUS.values(),
+        *ablation.get("gpus", []),
+        sensitivity.get("gpu", config["gpu"]),
+    ]
+    try:
+        for name in presets:
+            load_preset(name)
+        for name in ablation.get("overlays", []):
+            overlay_table(name)
+    except SimfaError as error:
+        raise WorkflowError(f"config: {error}") from error
+
+
+check_presets()
 
 
 def measured_sets():
