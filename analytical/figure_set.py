@@ -5,9 +5,9 @@ from pathlib import Path
 from simfa import __version__
 from simfa.analytical import figures
 from simfa.analytical.baselines import genz_installed
-from simfa.errors import AnalyticalError
 from simfa.figure_files import FigureFile, FigureIndex, index_path
 from simfa.files import sha256_of, write_json
+from simfa.outputs import make_folder
 from simfa.progress import watched
 
 GPUS = ("gb10", "h800-sxm")
@@ -20,10 +20,7 @@ def write_figures(folder: Path, *, quiet: bool = True) -> list[Path]:
 
     GenZ's curve is drawn where the package is installed. Raises `AnalyticalError` without Matplotlib.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AnalyticalError(f"{folder}: cannot be made: {error.strerror}") from error
+    make_folder(folder)
     drawings = (_llc_traffic, _dram_traffic, _roofline)
     entries = [draw(folder) for draw in watched(drawings, "drawing", quiet=quiet)]
     index = index_path(folder)

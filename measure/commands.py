@@ -8,6 +8,7 @@ import click
 from simfa.errors import MeasureError
 from simfa.files import write_manifest
 from simfa.measure.detect import FORMATS
+from simfa.outputs import OutputFile
 from simfa.progress import Meter
 
 _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + "."
@@ -26,7 +27,7 @@ _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.it
 @click.option("--clock-control", type=click.Choice(["base", "none", "boost"]), help="As given to ncu, likewise.")
 @click.option("--cache-control", type=click.Choice(["all", "none"]), help="As given to ncu, likewise.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write .csv or .parquet.")
+@click.option("-o", "--output", type=OutputFile(path_type=Path), help="Write .csv or .parquet.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def ingest(
     files: tuple[Path, ...],

@@ -14,6 +14,7 @@ from simfa.clock import ClockModel, activity, cuda_busy_cycles, repeated
 from simfa.errors import SimulationError
 from simfa.files import json_bytes, manifest, write_json
 from simfa.hardware import Preset
+from simfa.outputs import make_folder
 from simfa.progress import Meter
 from simfa.simulate.engine import Progress
 from simfa.simulate.results import RunResult
@@ -112,10 +113,7 @@ def write_run(
 ) -> dict[str, Any]:
     """Write `stats.json` and, if slices were recorded, `timeline.npz` into `folder`; return the former."""
     target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SimulationError(f"{target}: cannot be made: {error.strerror}") from error
+    make_folder(target)
     stats = run_stats(result, preset, trace, command=command, inputs=inputs, clock_model=clock_model)
     write_json(target / "stats.json", stats)
     if result.timeline is not None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
+from simfa.outputs import OutputFile
+
 
 @click.command()
 @click.argument("log", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Trace to write, .satrace.")
+@click.option("-o", "--output", type=OutputFile(path_type=Path), required=True, help="Trace to write, .satrace.")
 @click.option(
     "--rules",
     type=click.Choice(["source", "paper"]),

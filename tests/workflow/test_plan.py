@@ -94,13 +94,44 @@ def test_exports_with_a_mapping_are_validated_too(snakemake, tmp_path) -> None:
 
 
 def test_names_of_files_and_presets_may_have_blanks(snakemake, tmp_path) -> None:
-    for name in ("my ncu.csv", "my cases.toml"):
+    for name in ("my ncu.csv", "my cases.toml", "my part.toml"):
         (tmp_path / name).touch()
     names = ("exports=['my ncu.csv']", "mapping='my cases.toml'", "gpu='my part.toml'")
     done = snakemake("--dry-run", "--printshellcmds", "--config", *names)
     assert done.returncode == 0, done.stdout
     for flags in ("ingest 'my ncu.csv' -o", "--mapping 'my cases.toml' --", "--gpu 'my part.toml' "):
         assert flags in done.stdout
+
+
+def test_presets_given_by_path_are_inputs_with_what_they_extend(snakemake, tmp_path, root_folder) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/base.toml").write_text('extends = "h100-sxm"')
+    (tmp_path / "parts/mine.toml").write_text('extends = "base.toml"')
+    (tmp_path / "wide.toml").write_text("")
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "gpu: parts/mine.toml\npredictions: {models: [llama3-8b], seqlens: [128]}\n"
+        "ablation: {gpus: [parts/mine.toml], overlays: [wide.toml]}\n"
+        "sensitivity: {shape: --model llama3-8b --seqlen 128, gpu: parts/mine.toml}\n"
+    )
+    files = ("--configfile", str(root_folder / "config/ci.yaml"), str(own))
+    done = snakemake("--dry-run", "--printshellcmds", *files)
+    assert done.returncode == 0, done.stdout
+    jobs = dict(re.findall(r"^(?:local)?rule (\w+):\n((?: .*\n)+)", done.stdout, flags=re.MULTILINE))
+    for rule in ("simulate", "record_timeline", "predict", "sensitivity"):
+        assert re.search(r"input: .*parts/mine\.toml, parts/base\.toml\n", jobs[rule]), rule
+    assert "input: parts/mine.toml, parts/base.toml, wide.toml\n" in jobs["ablation"]
+    assert "predict --model llama3-8b --seqlen 128 --gpu parts/mine.toml --quiet" in jobs["predict"] + done.stdout
+    assert "results/predictions/parts_mine.toml/llama3-8b-128" in jobs["predict"]
+
+    (tmp_path / "parts_mine.toml").touch()
+    own.write_text("predictions: {models: [llama3-8b], seqlens: [128], gpus: [parts/mine.toml, parts_mine.toml]}\n")
+    done = snakemake("--dry-run", *files)
+    assert done.returncode == 1
+    assert "parts/mine.toml, parts_mine.toml would share a folder; rename one of the files" in done.stdout
+    done = snakemake("--dry-run", "--config", "gpu=absent.toml")
+    assert done.returncode == 1
+    assert "absent.toml" in done.stdout
 
 
 def test_mapping_without_exports_is_refused(snakemake) -> None:
