@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from simfa.clock import Activity
+from simfa.clock import Activity, clear_ns
 from simfa.errors import MeasureError
+from simfa.hardware import load_preset
 from simfa.measure.accuracy import error_figures
 from simfa.measure.cases import MeasuredCase
-from simfa.measure.results import SimulatedRun, activity_of
+from simfa.measure.results import SimulatedRun, activity_of, clears_counter
 from simfa.measure.summary_text import FIGURE_HEADERS, figure_cells, percent
 from simfa.tables import text_table
 
@@ -15,7 +16,7 @@ LEAST_POINTS = 6  # of a fit of four times
 
 
 class ClockPoint(NamedTuple):
-    """A looped case: its activity, the ns a simulated cycle must have taken, and the ns it takes nominally."""
+    """A looped case: its activity, the ns of a launch over its cycles as measured, and at the nominal clock."""
 
     id: str
     shares: Activity
@@ -64,7 +65,7 @@ def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[Clo
             case.id,
             activity_of(case, run),
             case.latency_us * 1e3 / run.cycles,
-            1e9 / run.sm_clock_hz,
+            1e9 / run.sm_clock_hz + clear_ns(load_preset(case.preset).spec, clears_counter(case)) / run.cycles,
             case.half == "calib",
         )
         for case, run in pairs

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from simfa.clock import ClockModel, activity, cuda_busy_cycles, sustained_clock_hz
+from simfa.clock import ClockModel, activity, cuda_busy_cycles, repeated
 from simfa.errors import SimulationError
 from simfa.files import json_bytes, manifest, write_json
 from simfa.hardware import Preset
@@ -91,9 +91,13 @@ def run_stats(
             l2_read_bytes=result.l2_read_bytes,
             dram_bytes=result.dram_read_bytes + result.dram_write_bytes,
         )
-        clock = sustained_clock_hz(preset.spec, shares, result.sm_clock_hz)
-        stats["sustained_clock_hz"] = clock
-        stats["sustained_latency_us"] = result.cycles / clock * 1e6
+        stats["sustained_latency_us"], stats["sustained_clock_hz"] = repeated(
+            preset.spec,
+            shares,
+            cycles=result.cycles,
+            clock_hz=result.sm_clock_hz,
+            clears_counter=trace.schedule.mode == "dynamic",
+        )
     return stats
 
 

@@ -41,6 +41,11 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     p_in_registers: bool
     rescale_before_pv: bool
 
+    @property
+    def draws_tiles(self) -> bool:
+        """Whether CTAs draw tiles from a counter in device memory, which each launch needs at zero."""
+        return self.schedule != "static"
+
     def largest_grid(self, sms: int) -> int:
         """Return how many CTAs run at once on `sms` SMs, one an SM in whole clusters: a persistent kernel's grid."""
         return sms // self.cluster * self.cluster
