@@ -60,8 +60,10 @@ def _gpu_flags(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("tma-latency")
 @_curve_options
 @click.option("--method", type=click.Choice(["tma", "load", "both"]), default="both", show_default=True)
-@click.option("--steps", type=click.IntRange(1), default=1500, show_default=True, help="Timed accesses of a chase.")
-@click.option("--warm-passes", type=click.IntRange(0), default=12, show_default=True, help="Passes before them.")
+@click.option(
+    "--steps", type=click.IntRange(1, 1_000_000), default=1500, show_default=True, help="Timed accesses of a chase."
+)
+@click.option("--warm-passes", type=click.IntRange(0, 1000), default=12, show_default=True, help="Passes before them.")
 @_gpu_flags
 def tma_latency(
     gpu_flags: dict[str, Any],

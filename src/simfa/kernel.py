@@ -71,6 +71,15 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return min(blocks, max(1, blocks - max(0, first_masked)))
 
 
+def check_kernel_spec(kernel: KernelSpec) -> None:
+    """Raise `ShapeError` for a kernel whose sizes or schedule cannot be."""
+    for name in ("tile_m", "tile_n", "stages", "consumers", "cluster"):
+        if getattr(kernel, name) < 1:
+            raise ShapeError(f"{name} of the kernel is {getattr(kernel, name)}; expected a positive whole number")
+    if kernel.schedule not in SCHEDULES:
+        raise ShapeError(f"schedule {kernel.schedule!r} is unknown; expected one of {', '.join(SCHEDULES)}")
+
+
 def kernel_for(shape: AttentionShape, version: str = "latest") -> KernelSpec:
     """Return the kernel FA3 picks for a fixed-length, unsplit call of `shape`.
 

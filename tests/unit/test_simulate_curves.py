@@ -239,3 +239,10 @@ def test_shares_of_reads_that_were_not_made_are_absent(tmp_path: Path) -> None:
     bandwidth = invoke("tma-bandwidth", "--every", "60", "--set", "tma.level=0", "-o", str(table))
     assert {row["copy_cycles"] for row in csv.DictReader(table.read_text().splitlines())} == {""}
     assert "-100.0%" in bandwidth
+
+
+@pytest.mark.parametrize("flag", ["--steps", "--warm-passes"])
+def test_a_chase_that_no_memory_holds_is_a_usage_error(flag: str) -> None:
+    done = CliRunner().invoke(simfa, ["microbench", "tma-latency", flag, "9" * 26])
+    assert done.exit_code == 2
+    assert f"Invalid value for '{flag}': {'9' * 26} is not in the range" in done.output
