@@ -10,7 +10,7 @@ from simfa.analytical.policies import POLICIES
 from simfa.errors import AnalyticalError
 from simfa.kernel import KERNEL_VERSIONS
 from simfa.options import gpu_options, load_gpu, optional_shape_options
-from simfa.outputs import OutputFile, OutputFolder
+from simfa.outputs import OutputFile, OutputFolder, check_not_input
 from simfa.workload import AttentionShape
 
 # Backends of `simfa sweep`: name, and module:function of a `simfa.analytical.sweep.Backend`, imported when used.
@@ -92,6 +92,7 @@ def _price_file(table: Path, output: Path, preset: Any, policy: str, keep_going:
     from simfa.files import write_manifest
     from simfa.progress import Meter
 
+    check_not_input(output, [table])
     rejects = output.with_name(f"{output.name}.rejects.csv") if keep_going else None
     with Meter("pricing", count_rows(table), unit="rows", quiet=quiet) as meter:
         outcome = price_table(table, output, resolve(preset), policy, rejects, progress=meter.update)

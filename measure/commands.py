@@ -8,7 +8,7 @@ import click
 from simfa.errors import MeasureError
 from simfa.files import write_manifest
 from simfa.measure.detect import FORMATS
-from simfa.outputs import OutputFile
+from simfa.outputs import OutputFile, check_not_input
 from simfa.progress import Meter
 
 _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + "."
@@ -62,6 +62,8 @@ def ingest(
             raise click.BadParameter(str(error), param_hint=flag) from error
     if output is not None and output.suffix not in SUFFIXES:
         raise click.BadParameter(f"{output} must end in {' or '.join(SUFFIXES)}", param_hint="-o")
+    if output is not None:
+        check_not_input(output, files)
     choice = Choice(kernel=kernel, kernel_full=kernel_full, several=several, helpers=helpers, skip=skip, median=median)
     sizes = {path: path.stat().st_size for path in files if path.is_file()}
     with Meter("reading", sum(sizes.values()), unit="bytes", quiet=quiet) as meter:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from simfa.outputs import OutputFile
+from simfa.outputs import OutputFile, check_not_input
 
 
 @click.command()
@@ -52,6 +52,7 @@ def translate(
     from simfa.translate.summary import summary_of, summary_text
     from simfa.watched_log import WatchedLog
 
+    check_not_input(output, [log])
     source = open_log(log, allow_truncated=allow_truncated)
     with WatchedLog(source, "translating", quiet=quiet) as watched:
         translation = translate_log(

@@ -4,6 +4,7 @@ Nothing is created by a check. A file's folder must be there; folders are made b
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,13 @@ def check_output_folder(path: str | os.PathLike[str], *names: str) -> None:
 def _check_permission(path: str | os.PathLike[str], folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SimfaError(f"{path}: cannot be written: folder {folder} is read-only or not yours to write in")
+
+
+def check_not_input(output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise `SimfaError` if `output` is one of the files that are read, by whatever name."""
+    for path in map(Path, inputs):
+        if Path(output).exists() and path.exists() and path.samefile(output):
+            raise SimfaError(f"{output}: is what is read and would be overwritten; expected another name to write")
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:

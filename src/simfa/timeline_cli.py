@@ -8,7 +8,7 @@ import click
 
 from simfa.errors import ReportError
 from simfa.files import atomic_write, json_bytes, write_manifest
-from simfa.outputs import OutputFile
+from simfa.outputs import OutputFile, check_not_input
 from simfa.recording import LIMIT_SLICES, parse_numbers, parse_tiles, parse_window
 
 if TYPE_CHECKING:
@@ -83,6 +83,9 @@ def timeline(
     inputs: dict[str, str | Path] = {"timeline": source}
     if log_path is not None:
         inputs["log"] = log_path
+    if output is not None:
+        check_not_input(output, inputs.values())
+    if log_path is not None:
         shown, found = _compared(source, log_path, sms, tiles, quiet)
         _print(found, as_json)
     else:

@@ -13,7 +13,7 @@ from simfa import __version__
 from simfa.clock import CLOCK_MODELS, ClockModel
 from simfa.errors import AnalyticalError, HardwareError, MeasureError
 from simfa.files import atomic_write, json_bytes, write_json, write_manifest
-from simfa.outputs import OutputFolder, make_folder
+from simfa.outputs import OutputFolder, check_not_input, make_folder
 
 if TYPE_CHECKING:
     from simfa.measure.cases import CaseSet, MeasuredCase
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simfa.measure.traffic import ModelTraffic
     from simfa.summary import Summary
 
+SUMMARY_FILES = ("summary.csv", "summary.json", "traffic.csv")
 Simulator = Callable[["MeasuredCase"], dict[str, Any]]
 
 
@@ -56,7 +57,7 @@ Simulator = Callable[["MeasuredCase"], dict[str, Any]]
 @click.option(
     "-o",
     "--output",
-    type=OutputFolder("summary.csv", "summary.json", "traffic.csv"),
+    type=OutputFolder(*SUMMARY_FILES),
     help="Write summary.csv and summary.json into this folder.",
 )
 @click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
@@ -88,6 +89,8 @@ def validate(
         raise click.UsageError("--stats writes what is simulated here; with --results nothing is")
     from simfa.measure.cases import load_set
 
+    for name in SUMMARY_FILES if output is not None else ():
+        check_not_input(Path(str(output)) / name, tables)
     sets = [load_set(name) for name in names] + load_tables(tables, mapping, gpu, allow_mixed=allow_mixed)
     whole = sets or [load_set("ncu-1500")]
     sets = [narrow(entry, gpu, only, max_seqlen) for entry in whole]

@@ -152,3 +152,40 @@ def test_a_missing_package_is_named_before_anything_runs(
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith(f"simfa: {message} {module}; pip install 'simfa[")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("translate", "there", "-o"),
+        ("ingest", "there", "-o"),
+        ("timeline", "there", "-o"),
+        ("analytical", "--table", "there", "-o"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_is_read_is_not_overwritten(arguments, monkeypatch, capsys, tmp_path: Path) -> None:
+    there, other = tmp_path / "there.csv", tmp_path / "other.csv"
+    there.write_text("kept")
+    other.symlink_to(there)
+    monkeypatch.setattr(
+        "sys.argv", ["simfa", *(str(there) if name == "there" else name for name in arguments), str(other)]
+    )
+    if arguments[0] == "timeline":
+        sys.argv += ["--format", "npz"]
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert "other.csv: is what is read and would be overwritten; expected another name" in capsys.readouterr().err
+    assert there.read_text() == "kept"
+
+
+def test_a_table_is_not_overwritten_by_its_summary(monkeypatch, capsys, tmp_path: Path) -> None:
+    (tmp_path / "summary.csv").write_text("kept")
+    monkeypatch.setattr(
+        "sys.argv", ["simfa", "validate", "--measured", str(tmp_path / "summary.csv"), "-o", str(tmp_path)]
+    )
+    with pytest.raises(SystemExit):
+        main()
+    assert "summary.csv: is what is read and would be overwritten" in capsys.readouterr().err
+    assert (tmp_path / "summary.csv").read_text() == "kept"
