@@ -1,8 +1,10 @@
 """The time that cycles take: at the nominal SM clock, or launch after launch at the clock a part sustains."""
 
+import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from simfa.errors import HardwareError
 from simfa.hardware import HardwareSpec
 
 ClockModel = Literal["nominal", "sustained"]
@@ -60,10 +62,15 @@ def repeated(spec: HardwareSpec, shares: Activity, *, cycles: int, clock_hz: flo
     """Return what a launch of `cycles` at `clock_hz` takes when the kernel is repeated, and the clock it then has.
 
     It takes its cycles, and the clearing of its tile counter, at the clock it was simulated at; or longer, if power
-    allows no more than a cycle in `sustained_period_ns`. Idle time, the clearing too, is taken to need no power.
+    allows no more than a cycle in `sustained_period_ns`. Idle time, the clearing too, is taken to need no power. Raises
+    `HardwareError` for values of `clock` that give no finite latency.
     """
     clear_us = clear_ns(spec, clears_counter) / 1e3
     latency_us = max(cycles / clock_hz * 1e6 + clear_us, cycles * sustained_period_ns(spec, shares) / 1e3)
+    if not math.isfinite(latency_us):
+        raise HardwareError(
+            f"clock.sustained_base_ns {spec.clock.sustained_base_ns:g} and its like give no finite latency"
+        )
     return Repeated(latency_us, cycles / (latency_us - clear_us) * 1e6)
 
 

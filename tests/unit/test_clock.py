@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from simfa import validate_cli
 from simfa.cli import simfa
 from simfa.clock import Activity, activity, cuda_busy_cycles, law_text, repeated, sustained_period_ns
+from simfa.errors import HardwareError
 from simfa.hardware import load_preset
 from simfa.measure.cases import load_set
 from simfa.measure.results import activity_of, run_from, with_clock_model
@@ -32,6 +33,12 @@ def test_a_cycle_takes_the_sum_of_what_is_busy() -> None:
     assert clock_hz(spec, 1.0, 0.5, 0.0, 0.0) == pytest.approx(1e9 / 0.65)
     assert clock_hz(spec, 0.0, 0.0, 0.0, 0.0) == pytest.approx(1.83e9)
     assert law_text(spec).startswith("1/f = 0.400 x tensor share + 0.300 x CUDA-core share + 0.200 x L2 share + 0.500")
+
+
+def test_a_period_that_gives_no_latency_is_refused() -> None:
+    spec = load_preset("h100-sxm", overrides=["clock.sustained_base_ns=1e308"]).spec
+    with pytest.raises(HardwareError, match=r"clock\.sustained_base_ns 1e\+308 and its like give no finite latency"):
+        clock_hz(spec, 0.5, 0.0, 0.0, 0.0)
 
 
 def test_a_counter_is_cleared_between_launches() -> None:
