@@ -74,7 +74,8 @@ def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
     script = (
         "import signal, runpy, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); sys.argv = ['simfa', '--version']\n"
     )
-    script += "try: runpy.run_module('simfa', run_name='__main__')\nfinally: print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    script += "try: runpy.run_module('simfa', run_name='__main__')\n"
+    script += "finally: print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.endswith("True\n")
 
