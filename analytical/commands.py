@@ -10,6 +10,7 @@ from simfa.analytical.policies import POLICIES
 from simfa.errors import AnalyticalError
 from simfa.kernel import KERNEL_VERSIONS
 from simfa.options import gpu_options, load_gpu, optional_shape_options
+from simfa.outputs import OutputFile, OutputFolder, check_not_input
 from simfa.workload import AttentionShape
 
 # Backends of `simfa sweep`: name, and module:function of a `simfa.analytical.sweep.Backend`, imported when used.
@@ -43,7 +44,7 @@ _KERNEL_FIELDS = ("tile_m", "tile_n", "ctas_per_sm", "cluster", "schedule", "kv_
 @click.option("--splits", type=int, help="CTAs that share the K/V of a tile.")
 @click.option("--baseline", "baselines", multiple=True, type=click.Choice(["ideal", "genz"]), help="Compare with.")
 @click.option("--table", "table", type=click.Path(dir_okay=False, path_type=Path), help="Price all rows of a file.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Output of --table.")
+@click.option("-o", "--output", type=OutputFile(path_type=Path), help="Output of --table.")
 @click.option("--keep-going", is_flag=True, help="Collect bad rows of --table in OUTPUT.rejects.csv and go on.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
@@ -91,6 +92,7 @@ def _price_file(table: Path, output: Path, preset: Any, policy: str, keep_going:
     from simfa.files import write_manifest
     from simfa.progress import Meter
 
+    check_not_input(output, [table])
     rejects = output.with_name(f"{output.name}.rejects.csv") if keep_going else None
     with Meter("pricing", count_rows(table), unit="rows", quiet=quiet) as meter:
         outcome = price_table(table, output, resolve(preset), policy, rejects, progress=meter.update)
@@ -120,7 +122,9 @@ def _show_point(
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to fill.")
+@click.option(
+    "-o", "--output", type=OutputFolder("figures.json", path_type=Path), required=True, help="Folder to fill."
+)
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def figures(output: Path, quiet: bool) -> None:
     """Draw the model's figures as SVG: L2 and DRAM traffic against length (Figures 8 and 9), and a roofline.
@@ -135,7 +139,9 @@ def figures(output: Path, quiet: bool) -> None:
 
 @click.command()
 @click.argument("source", metavar="FILE.toml", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results.")
+@click.option(
+    "-o", "--output", type=OutputFolder("points.csv", "pareto.csv", path_type=Path), help="Folder for the results."
+)
 @click.option("--parts", type=click.IntRange(1), help="Cut the sweep in so many parts [default: by points_per_part].")
 @click.option("--part", type=click.IntRange(0), help="Evaluate this part only, counted from 0, and stop.")
 @click.option("--count", "count_only", is_flag=True, help="Print how many points and parts there are.")

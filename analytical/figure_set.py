@@ -5,9 +5,10 @@ from pathlib import Path
 from simfa import __version__
 from simfa.analytical import figures
 from simfa.analytical.baselines import genz_installed
-from simfa.errors import AnalyticalError
+from simfa.extras import need
 from simfa.figure_files import FigureFile, FigureIndex, index_path
 from simfa.files import sha256_of, write_json
+from simfa.outputs import make_folder
 from simfa.progress import watched
 
 GPUS = ("gb10", "h800-sxm")
@@ -18,12 +19,10 @@ ROOFLINE_LENGTHS = (4096, 16384, 65536)
 def write_figures(folder: Path, *, quiet: bool = True) -> list[Path]:
     """Write every figure as SVG and `figures.json` last; return the paths.
 
-    GenZ's curve is drawn where the package is installed. Raises `AnalyticalError` without Matplotlib.
+    GenZ's curve is drawn where the package is installed. Raises `SimfaError` without Matplotlib.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AnalyticalError(f"{folder}: cannot be made: {error.strerror}") from error
+    need("matplotlib", "a figure", "report")
+    make_folder(folder)
     drawings = (_llc_traffic, _dram_traffic, _roofline)
     entries = [draw(folder) for draw in watched(drawings, "drawing", quiet=quiet)]
     index = index_path(folder)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from simfa.analytical.sweep import Backend, Scalar, Sweep, SweepPoint, pareto_front
 from simfa.errors import AnalyticalError, SimfaError
 from simfa.files import atomic_write, sha256_of, write_manifest
+from simfa.outputs import make_folder
 
 Progress = Callable[[int], None]
 
@@ -58,7 +59,7 @@ def run_part(
     columns = list(dict.fromkeys(["point", *sweep.field_names, *results]))
     if keep_going:
         columns = list(dict.fromkeys([*columns, "error"]))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     with atomic_write(target) as handle:
         writer = csv.DictWriter(handle, columns, lineterminator="\n", restval="")
         writer.writeheader()

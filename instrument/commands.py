@@ -9,6 +9,7 @@ import click
 
 from simfa.instrument.log_commands import parse_ctas
 from simfa.options import shape_options
+from simfa.outputs import OutputFile, OutputFolder
 from simfa.workload import AttentionShape
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def fetch(
 @_source_options
 @_level_option
 @click.option("--diff", is_flag=True, help="Print what changes as a unified diff.")
-@click.option("-o", "output", type=click.Path(file_okay=False), help="Write the patched headers below this folder.")
+@click.option("-o", "output", type=OutputFolder(), help="Write the patched headers below this folder.")
 def patch(*, source: str | None, cutlass_dir: str | None, level: int, diff: bool, output: str | None) -> None:
     """Insert the probes into a copy of the sources; unknown trees are refused. `build` does this by itself."""
     from simfa.errors import InstrumentError
@@ -125,7 +126,7 @@ def patch(*, source: str | None, cutlass_dir: str | None, level: int, diff: bool
     help=f"Kernel to build, repeatable, e.g. hdim128-bf16-causal-cluster1 [default: {' '.join(PAPER_KERNELS)}].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-@click.option("-o", "output", type=click.Path(file_okay=False), help="Copy the libraries to plain/ and probed/ here.")
+@click.option("-o", "output", type=OutputFolder(), help="Copy the libraries to plain/ and probed/ here.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def build(
     *,
@@ -170,7 +171,7 @@ def build(
     show_default=True,
     help="Loads of spilled registers a turn that the probed main loop may have beyond the plain one's.",
 )
-@click.option("-o", "output", type=click.Path(dir_okay=False), help="Write the report as JSON.")
+@click.option("-o", "output", type=OutputFile(), help="Write the report as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def verify(*, folder: str, as_json: bool, allow_reloads: int, output: str | None, quiet: bool) -> None:
     """Read the machine code of the plain and the probed library in FOLDER and say how their schedules differ.
@@ -243,7 +244,7 @@ def _print_kernel(plain: "KernelReport", probed: "KernelReport", difference: "Di
 @click.option("--cache-control", type=click.Choice(["none", "all"]), default="none", help="Of ncu: all flushes caches.")
 @click.option("--dry-run", is_flag=True, help="With --profile: print the commands and run nothing.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
-@click.option("-o", "output", type=click.Path(dir_okay=False), help="The .salog, or with --profile the report.")
+@click.option("-o", "output", type=OutputFile(), help="The .salog, or with --profile the report.")
 def capture(*, shape: AttentionShape, output: str | None, **flags: Any) -> None:
     """Run plain and probed kernels on a Hopper GPU, check their results and write the log of one launch.
 

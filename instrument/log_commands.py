@@ -9,6 +9,7 @@ import click
 from simfa.errors import LogError
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
 from simfa.options import gpu_options, load_gpu, shape_options
+from simfa.outputs import OutputFile
 from simfa.workload import AttentionShape
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _parse_faults(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     multiple=True,
     help="Put in a fault: skew=CYCLES, drop=COUNT, overflow=RECORDS, disagree or truncate=BYTES.",
 )
-@click.option("-o", "output", required=True, type=click.Path(dir_okay=False), help="The .salog to write.")
+@click.option("-o", "output", required=True, type=OutputFile(), help="The .salog to write.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def synth(
     *,

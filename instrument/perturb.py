@@ -34,6 +34,9 @@ class Perturbation(NamedTuple):
         return self.kind if self.kind == "disagree" else f"{self.kind}={self.size}"
 
 
+MOST = 1 << 24  # cycles, records or bytes of a fault; rows of so many records have 256 MiB
+
+
 def parse_perturbation(text: str) -> Perturbation:
     """Return the fault that `kind=size` names; raises `ValueError` with what was expected."""
     name, separator, size = text.partition("=")
@@ -46,6 +49,8 @@ def parse_perturbation(text: str) -> Perturbation:
             return Perturbation(kind)
         if not size.isdecimal() or int(size) == 0:
             break
+        if int(size) > MOST:
+            raise ValueError(f"{text!r}: expected at most {MOST}")
         return Perturbation(kind, int(size))
     raise ValueError(f"{text!r} is not one of: {'; '.join(MEANING.values())}")
 

@@ -3,17 +3,20 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from simfa.clock import Activity
+from simfa.clock import Activity, clear_ns
 from simfa.errors import MeasureError
+from simfa.hardware import load_preset
 from simfa.measure.accuracy import error_figures
 from simfa.measure.cases import MeasuredCase
-from simfa.measure.results import SimulatedRun, activity_of
+from simfa.measure.results import SimulatedRun, activity_of, clears_counter
 from simfa.measure.summary_text import FIGURE_HEADERS, figure_cells, percent
 from simfa.tables import text_table
 
+LEAST_POINTS = 6  # of a fit of four times
+
 
 class ClockPoint(NamedTuple):
-    """A looped case: its activity, the ns a simulated cycle must have taken, and the ns it takes nominally."""
+    """A looped case: its activity, the ns of a launch over its cycles as measured, and at the nominal clock."""
 
     id: str
     shares: Activity
@@ -40,6 +43,21 @@ class ClockLaw(NamedTuple):
     times_ns: Activity
 
 
+def looped(cases: Iterable[MeasuredCase]) -> list[MeasuredCase]:
+    """Return the looped cases; raises `MeasureError` where too few of them may be fitted on."""
+    found = [case for case in cases if case.launches == "looped"]
+    _check_count(sum(case.half == "calib" for case in found))
+    return found
+
+
+def _check_count(fitted_on: int) -> None:
+    if fitted_on < LEAST_POINTS:
+        raise MeasureError(
+            f"{fitted_on} looped cases to fit a clock law on; expected at least {LEAST_POINTS}: cases are fitted on "
+            "where their column half says calib"
+        )
+
+
 def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[ClockPoint]:
     """Return the looped cases among pairs as points."""
     return [
@@ -47,7 +65,7 @@ def clock_points(pairs: Iterable[tuple[MeasuredCase, SimulatedRun]]) -> list[Clo
             case.id,
             activity_of(case, run),
             case.latency_us * 1e3 / run.cycles,
-            1e9 / run.sm_clock_hz,
+            1e9 / run.sm_clock_hz + clear_ns(load_preset(case.preset).spec, clears_counter(case)) / run.cycles,
             case.half == "calib",
         )
         for case, run in pairs
@@ -66,11 +84,9 @@ def fit_law(points: Sequence[ClockPoint]) -> ClockLaw:
     rows = np.array([[share / point.period_ns for share in point.shares] for point in used]).reshape(
         -1, len(Activity._fields)
     )
-    if len(used) < 6 or np.linalg.matrix_rank(rows) < len(Activity._fields):
-        raise MeasureError(
-            f"{len(used)} looped cases to fit a clock law on; expected at least 6 that differ in what is busy: cases "
-            "are fitted on where their column half says calib"
-        )
+    _check_count(len(used))
+    if np.linalg.matrix_rank(rows) < len(Activity._fields):
+        raise MeasureError(f"{len(used)} looped cases that are alike; expected some that differ in what is busy")
     times = np.linalg.lstsq(rows, np.ones(len(used)), rcond=None)[0]
     return ClockLaw(0.0, Activity(*(round(float(time), 3) for time in times)))
 

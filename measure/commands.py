@@ -8,6 +8,7 @@ import click
 from simfa.errors import MeasureError
 from simfa.files import write_manifest
 from simfa.measure.detect import FORMATS
+from simfa.outputs import OutputFile, check_not_input
 from simfa.progress import Meter
 
 _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + "."
@@ -26,7 +27,7 @@ _EPILOG = "Formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.it
 @click.option("--clock-control", type=click.Choice(["base", "none", "boost"]), help="As given to ncu, likewise.")
 @click.option("--cache-control", type=click.Choice(["all", "none"]), help="As given to ncu, likewise.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write .csv or .parquet.")
+@click.option("-o", "--output", type=OutputFile(path_type=Path), help="Write .csv or .parquet.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def ingest(
     files: tuple[Path, ...],
@@ -61,6 +62,8 @@ def ingest(
             raise click.BadParameter(str(error), param_hint=flag) from error
     if output is not None and output.suffix not in SUFFIXES:
         raise click.BadParameter(f"{output} must end in {' or '.join(SUFFIXES)}", param_hint="-o")
+    if output is not None:
+        check_not_input(output, files)
     choice = Choice(kernel=kernel, kernel_full=kernel_full, several=several, helpers=helpers, skip=skip, median=median)
     sizes = {path: path.stat().st_size for path in files if path.is_file()}
     with Meter("reading", sum(sizes.values()), unit="bytes", quiet=quiet) as meter:

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from simfa.clock import Activity, ClockModel, activity, cuda_busy_cycles, sustained_clock_hz
+from simfa.clock import Activity, ClockModel, activity, cuda_busy_cycles, repeated
 from simfa.errors import MeasureError
 from simfa.hardware import load_preset
+from simfa.kernel import kernel_for
 from simfa.measure.cases import MeasuredCase
 from simfa.measure.traffic import ModelTraffic
 from simfa.workload import AttentionShape
@@ -145,11 +146,22 @@ def activity_of(case: MeasuredCase, run: SimulatedRun) -> Activity:
 
 
 def with_clock_model(case: MeasuredCase, run: SimulatedRun, model: ClockModel) -> SimulatedRun:
-    """Return a run at the clock that `model` gives its case: a sustained clock changes looped cases alone."""
+    """Return a run as `model` times its case: a sustained clock changes looped cases alone."""
     if model == "nominal" or case.launches != "looped":
         return run
-    clock = sustained_clock_hz(load_preset(case.preset).spec, activity_of(case, run), run.sm_clock_hz)
-    return msgspec.structs.replace(run, latency_us=run.cycles / clock * 1e6, effective_clock_hz=clock)
+    latency_us, clock = repeated(
+        load_preset(case.preset).spec,
+        activity_of(case, run),
+        cycles=run.cycles,
+        clock_hz=run.sm_clock_hz,
+        clears_counter=clears_counter(case),
+    )
+    return msgspec.structs.replace(run, latency_us=latency_us, effective_clock_hz=clock)
+
+
+def clears_counter(case: MeasuredCase) -> bool:
+    """Return whether each launch of a case needs its tile counter cleared."""
+    return kernel_for(case.shape, case.kernel_version).draws_tiles
 
 
 def pair(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simfa.errors import ReportError
 from simfa.files import atomic_write, write_manifest
+from simfa.outputs import OutputFolder, make_folder
 
 if TYPE_CHECKING:
     from simfa.report.html import Pipeline
@@ -66,7 +66,9 @@ def explain(run: str, compare: str | None, as_json: bool) -> None:
     type=click.Path(exists=True, file_okay=False),
     help="Show this folder of figures (repeatable), as figures, ablate and sensitivity write them.",
 )
-@click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for the report.")
+@click.option(
+    "-o", "--output", type=OutputFolder("report.html", "gantt.png"), required=True, help="Folder for the report."
+)
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def report(
     summary_paths: tuple[str, ...],
@@ -101,10 +103,7 @@ def report(
         meter.update(2)
         page = render(comparison, runs, pipeline, sections)
     folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReportError(f"{folder}: cannot be made: {error.strerror}") from error
+    make_folder(folder)
     if pipeline is not None:
         with atomic_write(folder / "gantt.png", "wb") as handle:
             handle.write(pipeline.png)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from simfa.outputs import OutputFolder
+
 
 def parse_mshr(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[int, Path]:
     """Return MSHR entries and table of each `ENTRIES=CSV`."""
@@ -27,7 +29,7 @@ def parse_mshr(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
     metavar="ENTRIES=CSV",
     help="The same with --set l2.mshr_entries=ENTRIES (repeatable).",
 )
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder.")
+@click.option("-o", "--output", type=OutputFolder("figures.json", path_type=Path), required=True, help="Folder.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def memory_figures(
     latency: Path, latency_off: Path | None, bandwidth: Path, mshr: dict[int, Path], output: Path, quiet: bool

@@ -10,6 +10,7 @@ from simfa import __version__
 from simfa.errors import ReportError
 from simfa.figure_files import FigureFile, FigureIndex, index_path
 from simfa.files import atomic_write, sha256_of, write_json
+from simfa.outputs import make_folder
 from simfa.progress import watched
 
 NOTE = "Published measurements of an H800 PCIe, and the same programs on the simulated part (simfa microbench)."
@@ -74,10 +75,7 @@ def write_memory_figures(
     off = [] if latency_off is None else read_table(latency_off, axis)
     boxes = read_table(bandwidth, ("kind", "box", "ctas"))
     sweep = {entries: read_table(path, ("kind", "box", "ctas")) for entries, path in sorted(mshr.items())}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReportError(f"{folder}: cannot be made: {error.strerror}") from error
+    make_folder(folder)
     drawings = [partial(_draw_latency, folder, chase, off)]
     if sweep:
         drawings.append(partial(_draw_mshr, folder, sweep))

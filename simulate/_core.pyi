@@ -576,3 +576,5 @@ REASONS: list = ...
 MAX_ROLES: int = 4
 
 MAX_RINGS: int = 8
+
+MAX_ACCUMULATORS: int = 256

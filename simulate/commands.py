@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from simfa.options import gpu_options, load_gpu, run_options
+from simfa.outputs import OutputFolder
 from simfa.recording import Recording
 
 
@@ -12,7 +13,9 @@ from simfa.recording import Recording
 @click.argument("trace", type=click.Path(exists=True, dir_okay=False))
 @gpu_options
 @run_options
-@click.option("-o", "--output", type=click.Path(file_okay=False), required=True, help="Folder for stats.json.")
+@click.option(
+    "-o", "--output", type=OutputFolder("stats.json", "timeline.npz"), required=True, help="Folder for stats.json."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print stats.json instead of a table.")
 def simulate(
     trace: str,

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from simfa.options import gpu_options, load_gpu
+from simfa.outputs import OutputFile
 from simfa.progress import Meter
 from simfa.tables import text_table
 
@@ -28,7 +29,7 @@ def _curve_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         [
             click.option("--every", type=click.IntRange(1), default=1, help="Simulate one measured point of so many."),
-            click.option("-o", "--output", type=click.Path(), help="Write all points as CSV."),
+            click.option("-o", "--output", type=OutputFile(), help="Write all points as CSV."),
             click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
             click.option("--quiet", is_flag=True, help="No progress line."),
         ]
@@ -59,8 +60,10 @@ def _gpu_flags(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("tma-latency")
 @_curve_options
 @click.option("--method", type=click.Choice(["tma", "load", "both"]), default="both", show_default=True)
-@click.option("--steps", type=click.IntRange(1), default=1500, show_default=True, help="Timed accesses of a chase.")
-@click.option("--warm-passes", type=click.IntRange(0), default=12, show_default=True, help="Passes before them.")
+@click.option(
+    "--steps", type=click.IntRange(1, 1_000_000), default=1500, show_default=True, help="Timed accesses of a chase."
+)
+@click.option("--warm-passes", type=click.IntRange(0, 1000), default=12, show_default=True, help="Passes before them.")
 @_gpu_flags
 def tma_latency(
     gpu_flags: dict[str, Any],
@@ -185,8 +188,10 @@ def _show(title: str, preset: Preset, points: Sequence[Compared], output: str | 
     click.echo("\n" + text_table(["points", "count", "MAPE", "largest", "bias"], summary, right=(1, 2, 3, 4)))
 
 
-def _cell(value: str | float) -> str:
-    """Return a value for a table: text, a whole number, or three digits."""
+def _cell(value: str | float | None) -> str:
+    """Return a value for a table: text, a whole number, three digits, or a dash for none."""
+    if value is None:
+        return "-"
     if isinstance(value, str):
         return value
     return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
@@ -205,4 +210,5 @@ def _write_csv(path: str, points: Sequence[Compared]) -> None:
         )
         for point in points:
             figures = [point.measured, point.simulated, f"{point.error:.5f}", point.split, point.group]
-            writer.writerow([*point.axis.values(), *figures, *(f"{value:.5g}" for value in point.counters.values())])
+            counters = ("" if value is None else f"{value:.5g}" for value in point.counters.values())
+            writer.writerow([*point.axis.values(), *figures, *counters])

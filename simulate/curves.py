@@ -59,7 +59,10 @@ class L2BandwidthPoint(MeasuredPoint, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured point and its simulation, in the same unit. `group` is a part of the curve with its own errors."""
+    """One measured point and its simulation, in the same unit. `group` is a part of the curve with its own errors.
+
+    A counter that the simulation did not give is None.
+    """
 
     axis: dict[str, str | float]
     group: str
@@ -67,7 +70,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     split: Half
     measured: float
     simulated: float
-    counters: dict[str, float]
+    counters: dict[str, float | None]
 
     @property
     def error(self) -> float:

@@ -1,11 +1,7 @@
-"""From frozen values to the engine's integers: preset to `Config`, trace to tables.
-
-Everything that belongs to another clock than the SM's is converted here, once.
-"""
+"""From a trace to the engine's tables of integers, with the times that a preset gives its instructions."""
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +11,8 @@ from simfa.errors import SimulationError
 from simfa.hardware import CudaCore, HardwareSpec
 from simfa.isa import Affine, Bubbles, Instruction, Repeat, Slot, Wgmma
 from simfa.simulate import _core
-from simfa.simulate.dram_device import preset_channel
 from simfa.trace import Program, Trace
-from simfa.units import ns_to_cycles
+from simfa.trace_places import NO_PLACES
 
 # Numbers of `Op` in program.hpp.
 OPS: dict[type, int] = {
@@ -42,13 +37,11 @@ _COLUMNS = (
     *("count", "work_cycles", "flat", "address", "address_step"),
 )
 _COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
+_MOST_CYCLES = (1 << 31) - 1  # of one instruction, in the engine's tables
 
 _RING_ORDER = ("K", "V", "Q", "O")
 _WORK = {"cycles": 0, "softmax": 1, "epilogue": 2}
 _ORIGIN = {"none": 0, "query": 1, "kv": 2}
-_HASH = {"xor": 0, "modulo": 1, "strong": 2, "side": 3}
-_SCHEDULER = {"gto": 0, "lrr": 1, "oldest": 2}
-_PPM = 1_000_000
 
 
 def work_cycles(bubbles: Bubbles, cuda_core: CudaCore) -> int:
@@ -79,101 +72,6 @@ def wgmma_cycles(wgmma: Wgmma, hardware: HardwareSpec) -> int:
     return max(tensor_core.wgmma_min_cycles, busy)
 
 
-def engine_config(hardware: HardwareSpec, **run: Any) -> _core.Config:
-    """Return the engine's configuration for a preset; `run` sets run-time fields (threads, timeline, ...).
-
-    Raises `SimulationError` for a GPU that is not Hopper: its preset serves the analytical model alone.
-    """
-    if not hardware.gpu.compute_capability.startswith("9."):
-        raise SimulationError(
-            f"{hardware.gpu.name} (compute capability {hardware.gpu.compute_capability}) is not a Hopper GPU; "
-            "FA3 and the simulator need one, `simfa analytical` does not"
-        )
-    clock = hardware.gpu.sm_clock_hz
-    line = hardware.l2.line_bytes
-    sustained = hardware.memory.peak_bytes_per_s * hardware.memory.efficiency / hardware.l2.slices
-    line_cycles = Fraction(line * clock / sustained).limit_denominator(1 << 16)
-    # Half of the slices are near, half far: a line's mean round trip when it hits and meets no queue.
-    ideal = (hardware.crossbar.near_latency_cycles + hardware.crossbar.far_latency_cycles) // 2
-    values: dict[str, Any] = {
-        "sms": hardware.gpu.sm_count,
-        "issue_width": hardware.sm.issue_width,
-        "scheduler": _SCHEDULER[hardware.sm.scheduler],
-        "wgmma_issue_cycles": hardware.tensor_core.wgmma_issue_cycles,
-        "wgmma_tail_ss_cycles": hardware.tensor_core.wgmma_tail_ss_cycles,
-        "wgmma_tail_rs_cycles": hardware.tensor_core.wgmma_tail_rs_cycles,
-        "wgmma_window_ss": hardware.tensor_core.wgmma_window_ss,
-        "wgmma_window_rs": hardware.tensor_core.wgmma_window_rs,
-        "group_drain_cycles": hardware.tensor_core.group_drain_cycles,
-        "cuda_shared": hardware.cuda_core.sharing == "shared",
-        "cuda_round_robin": hardware.cuda_core.order == "round_robin",
-        "quantum_cycles": hardware.cuda_core.quantum_cycles,
-        "register_pressure_ppm": round(hardware.cuda_core.register_pressure * _PPM),
-        "tma_level": hardware.tma.level,
-        "level_0_latency_cycles": hardware.tma.level_0_latency_cycles,
-        "tma_launch_cycles": hardware.tma.launch_cycles,
-        "tensor_map_cycles": hardware.tma.tensor_map_cycles,
-        "descriptor_cache_entries": hardware.tma.descriptor_cache_entries,
-        "descriptor_miss_cycles": hardware.tma.descriptor_miss_cycles,
-        "issue_gap_cycles": hardware.tma.issue_gap_cycles,
-        "lines_per_cycle": max(1, hardware.tma.issue_bytes_per_cycle // line),
-        "cycles_per_line": max(1, line // hardware.tma.issue_bytes_per_cycle),
-        "max_lines_in_flight": hardware.tma.max_lines_in_flight,
-        "deduplicate": hardware.tma.deduplicate,
-        "request_bytes": hardware.tma.request_bytes,
-        "store_read_cycles": hardware.tma.store_read_cycles,
-        "mbarrier_arrive_cycles": hardware.mbarrier.arrive_cycles,
-        "mbarrier_remote_arrive_cycles": hardware.mbarrier.remote_arrive_cycles,
-        "mbarrier_wait_cycles": hardware.mbarrier.wait_cycles,
-        "mbarrier_wake_cycles": hardware.mbarrier.wake_cycles,
-        "named_arrive_cycles": hardware.named_barrier.arrive_cycles,
-        "named_wait_cycles": hardware.named_barrier.wait_cycles,
-        "named_wake_cycles": hardware.named_barrier.wake_cycles,
-        "lrc_enabled": hardware.lrc.enabled,
-        "lrc_multicast": hardware.lrc.multicast,
-        "lrc_entries": hardware.lrc.entries,
-        "lrc_max_merges": hardware.lrc.max_merges,
-        "lrc_hold_cycles": hardware.lrc.hold_cycles,
-        "near_latency_cycles": hardware.crossbar.near_latency_cycles,
-        "far_latency_cycles": hardware.crossbar.far_latency_cycles,
-        "port_lines_per_cycle": max(1, hardware.crossbar.sm_port_bytes_per_cycle // line),
-        "port_cycles_per_line": max(1, line // hardware.crossbar.sm_port_bytes_per_cycle),
-        "line_bytes": line,
-        "sector_bytes": hardware.l2.sector_bytes,
-        "fetch_bytes": hardware.l2.fetch_bytes,
-        "slices": hardware.l2.slices,
-        "sets": hardware.l2.capacity_bytes // (hardware.l2.slices * hardware.l2.ways * line),
-        "ways": hardware.l2.ways,
-        "hash": _HASH[hardware.l2.hash],
-        "slice_service_cycles": max(1, line // hardware.l2.bytes_per_cycle_per_slice),
-        "request_queue_entries": hardware.l2.request_queue_entries,
-        "response_queue_entries": hardware.l2.response_queue_entries,
-        "mshr_entries": hardware.l2.mshr_entries,
-        "mshr_merges": hardware.l2.mshr_merges,
-        "remote_copy": hardware.l2.remote_copy.enabled,
-        "remote_copy_probability_ppm": round(hardware.l2.remote_copy.max_insertion_probability * _PPM),
-        "remote_copy_threshold_ppm": round(hardware.l2.remote_copy.occupancy_threshold * _PPM),
-        "channel_line_cycles_numerator": line_cycles.numerator,
-        "channel_line_cycles_denominator": line_cycles.denominator,
-        "channel_latency_cycles": ns_to_cycles(hardware.memory.latency_ns, clock),
-        "channel_write_cost_ppm": round(hardware.memory.write_cost * _PPM),
-        "channel_write_queue_entries": hardware.memory.write_queue_entries,
-        "dram": preset_channel(hardware) if hardware.memory.model == "hbm3" else None,
-        "ideal_latency_cycles": ideal if hardware.memory.model == "ideal" else 0,
-        "launch_cycles": ns_to_cycles(hardware.grid.launch_ns, clock),
-        "tile_fetch_cycles": hardware.grid.tile_fetch_cycles,
-        "tile_edge_cycles": hardware.grid.tile_edge_cycles,
-        **run,
-    }
-    config = _core.Config()
-    for name, value in values.items():
-        try:
-            setattr(config, name, value)
-        except TypeError as error:
-            raise SimulationError(f"{name} is {value}; expected a number of 32 bits") from error
-    return config
-
-
 def ring_numbers(trace: Trace) -> dict[str, int]:
     """Return the engine's number of each ring: 0-3 are kept for K, V, Q and O, whose waits have their own reasons."""
     others = [ring.name for ring in trace.rings if ring.name not in _RING_ORDER]
@@ -196,8 +94,30 @@ class _Encoder:
         self.labels: dict[str, int] = {}
         self.hardware = hardware
 
-    def row(self, instruction: Instruction, flat: int) -> list[int]:
-        """Return the columns of one instruction."""
+    def work(self, instruction: Wgmma | Bubbles, program: Program, flat: int) -> int:
+        """Return the cycles of a WGMMA or of BUBBLES; raises `SimulationError` where the engine cannot hold them."""
+        if isinstance(instruction, Wgmma):
+            cycles, cause = wgmma_cycles(instruction, self.hardware), "m, n, k and the preset's tensor_core"
+        else:
+            cycles, cause = work_cycles(instruction, self.hardware.cuda_core), "its counts and the preset's cuda_core"
+        if cycles > _MOST_CYCLES:
+            raise SimulationError(
+                f"{NO_PLACES.instruction(program.name, flat, instruction)} takes {cycles} cycles by {cause}; "
+                f"expected at most {_MOST_CYCLES}"
+            )
+        return cycles
+
+    def label(self, accumulator: str) -> int:
+        """Return the number of an accumulator; raises `SimulationError` where the engine has no more."""
+        label = self.labels.setdefault(accumulator, len(self.labels))
+        if label >= _core.MAX_ACCUMULATORS:
+            raise SimulationError(
+                f"accumulator {accumulator}: the trace names more than the {_core.MAX_ACCUMULATORS} that the engine has"
+            )
+        return label
+
+    def row(self, instruction: Instruction, program: Program, flat: int) -> list[int]:
+        """Return the columns of one instruction, number `flat` of its program."""
         values = [0] * len(_COLUMNS)
 
         def put(**columns: int) -> None:
@@ -230,9 +150,8 @@ class _Encoder:
             case isa.TmaWait():
                 put(flags=int(instruction.read), count=instruction.outstanding)
             case isa.Wgmma():
-                label = self.labels.setdefault(instruction.d, len(self.labels))
-                put(flags=int(instruction.mode == "RS"), count=instruction.count, label=label)
-                put(work_cycles=wgmma_cycles(instruction, self.hardware))
+                put(flags=int(instruction.mode == "RS"), count=instruction.count, label=self.label(instruction.d))
+                put(work_cycles=self.work(instruction, program, flat))
             case isa.WgmmaWait():
                 put(count=instruction.outstanding)
             case isa.BarArrive():
@@ -240,8 +159,7 @@ class _Encoder:
             case isa.BarWait():
                 put(ring=instruction.barrier, count=instruction.arrivals)
             case isa.Bubbles():
-                cycles = work_cycles(instruction, self.hardware.cuda_core)
-                put(label=_WORK[instruction.kind], work_cycles=cycles)
+                put(label=_WORK[instruction.kind], work_cycles=self.work(instruction, program, flat))
             case _:
                 pass
         return values
@@ -257,7 +175,7 @@ class _Encoder:
                 rows.append(mark.copy())
                 rows[-1][_COLUMN["op"]], rows[-1][_COLUMN["count"]] = _REPEAT, item.count
             for instruction in body:
-                rows.append(self.row(instruction, flat))
+                rows.append(self.row(instruction, program, flat))
                 flat += 1
             if isinstance(item, Repeat):
                 rows.append(mark.copy())

@@ -13,7 +13,8 @@ from simfa.hardware import HardwareSpec
 from simfa.isa import MNEMONICS, Repeat
 from simfa.recording import Recording
 from simfa.simulate import _core
-from simfa.simulate.encode import encode_kernel, engine_config, ring_numbers
+from simfa.simulate.encode import encode_kernel, ring_numbers
+from simfa.simulate.engine_config import engine_config
 from simfa.simulate.results import RunResult, run_result
 from simfa.simulate.timeline_rows import ROLE_NAMES, Names, engine_choice, timeline_of
 from simfa.trace import Trace
@@ -136,11 +137,7 @@ def _engine(trace: Trace, hardware: HardwareSpec, **options: Any) -> tuple[_core
         kernel, ring_names, labels = encode_kernel(trace, hardware)
         return _core.Engine(engine_config(hardware, **options), kernel), ring_names, labels
     except ValueError as error:
-        raise SimulationError(str(error)) from error
-    except OverflowError as error:
-        raise SimulationError(
-            f"a value of preset {hardware.gpu.name} is beyond what the engine holds: {error}"
-        ) from error
+        raise SimulationError(_name_places(str(error), trace)) from error
 
 
 def _advance(
@@ -165,7 +162,7 @@ def _advance(
 
 
 def _name_places(message: str, trace: Trace) -> str:
-    """Replace the engine's numbers of programs, instructions, roles and rings by names."""
+    """Replace the engine's numbers of programs, instructions, roles, rings and tensor maps by names."""
 
     def place(match: re.Match[str]) -> str:
         program = trace.programs[int(match[1])]
@@ -177,4 +174,5 @@ def _name_places(message: str, trace: Trace) -> str:
     ring_names = {number: name for name, number in ring_numbers(trace).items()}
     message = re.sub(r"@(\d+):(\d+)", place, message)
     message = re.sub(r"ring #(\d+)", lambda match: f"ring {ring_names[int(match[1])]}", message)
+    message = re.sub(r"tensor map #(\d+)", lambda match: f"tensor map {trace.maps[int(match[1])].name}", message)
     return re.sub(r"role (\d+)", lambda match: f"role {match[1]} ({ROLE_NAMES[int(match[1])]})", message)

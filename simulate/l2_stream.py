@@ -15,11 +15,11 @@ _WARPS = 2
 
 
 class L2Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Rate of all SMs together and where reads were answered."""
+    """Rate of all SMs together and where reads were answered; None for shares of reads when L2 got none."""
 
     bytes_per_s: float
-    l2_hit_rate: float
-    copy_share: float
+    l2_hit_rate: float | None
+    copy_share: float | None
 
 
 def run_l2_stream(hardware: HardwareSpec, *, working_set_bytes: int, lines: int, warm_passes: int) -> L2Result:
@@ -46,8 +46,8 @@ def run_l2_stream(hardware: HardwareSpec, *, working_set_bytes: int, lines: int,
     reads = result.counters["l2_read_requests"]
     return L2Result(
         bytes_per_s=_CHUNK_BYTES * copies * _WARPS * sms * hardware.gpu.sm_clock_hz / result.cycles,
-        l2_hit_rate=result.l2_hit_rate or 0.0,
-        copy_share=result.counters["l2_shadow_hits"] / reads if reads else 0.0,
+        l2_hit_rate=result.l2_hit_rate,
+        copy_share=result.counters["l2_shadow_hits"] / reads if reads else None,
     )
 
 

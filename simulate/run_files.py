@@ -10,10 +10,11 @@ from typing import Any
 import click
 import msgspec
 
-from simfa.clock import ClockModel, activity, cuda_busy_cycles, sustained_clock_hz
+from simfa.clock import ClockModel, activity, cuda_busy_cycles, repeated
 from simfa.errors import SimulationError
 from simfa.files import json_bytes, manifest, write_json
 from simfa.hardware import Preset
+from simfa.outputs import make_folder
 from simfa.progress import Meter
 from simfa.simulate.engine import Progress
 from simfa.simulate.results import RunResult
@@ -90,9 +91,13 @@ def run_stats(
             l2_read_bytes=result.l2_read_bytes,
             dram_bytes=result.dram_read_bytes + result.dram_write_bytes,
         )
-        clock = sustained_clock_hz(preset.spec, shares, result.sm_clock_hz)
-        stats["sustained_clock_hz"] = clock
-        stats["sustained_latency_us"] = result.cycles / clock * 1e6
+        stats["sustained_latency_us"], stats["sustained_clock_hz"] = repeated(
+            preset.spec,
+            shares,
+            cycles=result.cycles,
+            clock_hz=result.sm_clock_hz,
+            clears_counter=trace.schedule.mode == "dynamic",
+        )
     return stats
 
 
@@ -108,10 +113,7 @@ def write_run(
 ) -> dict[str, Any]:
     """Write `stats.json` and, if slices were recorded, `timeline.npz` into `folder`; return the former."""
     target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SimulationError(f"{target}: cannot be made: {error.strerror}") from error
+    make_folder(target)
     stats = run_stats(result, preset, trace, command=command, inputs=inputs, clock_model=clock_model)
     write_json(target / "stats.json", stats)
     if result.timeline is not None:

@@ -25,8 +25,8 @@ class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
     """Rate of the whole chip, the time of one copy by Little's law, and what held copies back."""
 
     bytes_per_s: float
-    copy_cycles: float
-    l2_hit_rate: float
+    copy_cycles: float | None
+    l2_hit_rate: float | None
     tma_limit_cycles: int
     blocked_mshr_cycles: int
 
@@ -121,10 +121,11 @@ def run_stream(
     lines = counts["l2_responses"] * counts["read_lines"] / max(1, counts["l2_read_requests"])
     boxes = lines / tensor.lines(hardware.l2.line_bytes)
     served = counts["l2_read_hits"] + counts["l2_shadow_hits"] + counts["l2_read_merges"]
+    looked_up = served + counts["l2_read_misses"]
     return StreamResult(
         bytes_per_s=tensor.box_bytes * boxes * hardware.gpu.sm_clock_hz / cycles,
-        copy_cycles=cycles * roles * used * depth / boxes if boxes else math.inf,
-        l2_hit_rate=served / max(1, served + counts["l2_read_misses"]),
+        copy_cycles=cycles * roles * used * depth / boxes if boxes else None,
+        l2_hit_rate=served / looked_up if looked_up else None,
         tma_limit_cycles=counts["tma_limit_cycles"],
         blocked_mshr_cycles=counts["blocked_mshr_entries_cycles"],
     )

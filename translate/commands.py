@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
+from simfa.outputs import OutputFile, check_not_input
+
 
 @click.command()
 @click.argument("log", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Trace to write, .satrace.")
+@click.option("-o", "--output", type=OutputFile(path_type=Path), required=True, help="Trace to write, .satrace.")
 @click.option(
     "--rules",
     type=click.Choice(["source", "paper"]),
@@ -50,6 +52,7 @@ def translate(
     from simfa.translate.summary import summary_of, summary_text
     from simfa.watched_log import WatchedLog
 
+    check_not_input(output, [log])
     source = open_log(log, allow_truncated=allow_truncated)
     with WatchedLog(source, "translating", quiet=quiet) as watched:
         translation = translate_log(

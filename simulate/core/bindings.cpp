@@ -6,9 +6,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings_memory.hpp"
@@ -34,23 +37,35 @@ std::vector<const std::int64_t*> rows_of(const Table& table, std::size_t columns
     return rows;
 }
 
+// A number of a table in fewer bits; throws std::invalid_argument naming it rather than wrap.
+template <typename Narrow>
+Narrow narrow(std::int64_t value, const char* name) {
+    if (!std::in_range<Narrow>(value))
+        throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + "; expected " +
+                                    std::to_string(std::numeric_limits<Narrow>::min()) + " to " +
+                                    std::to_string(std::numeric_limits<Narrow>::max()));
+    return static_cast<Narrow>(value);
+}
+
+std::int32_t int32(std::int64_t value, const char* name) { return narrow<std::int32_t>(value, name); }
+
 Instruction instruction_of(const std::int64_t* row) {
     Instruction i;
-    i.op = static_cast<Op>(row[0]);
-    i.flags = static_cast<std::uint8_t>(row[1]);
-    i.ring = static_cast<std::uint8_t>(row[2]);
-    i.label = static_cast<std::uint8_t>(row[3]);
-    i.map = static_cast<std::int32_t>(row[4]);
-    i.index = static_cast<std::int32_t>(row[5]);
-    i.index_step = static_cast<std::int32_t>(row[6]);
-    i.x = static_cast<std::int32_t>(row[7]);
-    i.y = static_cast<std::int32_t>(row[8]);
-    i.y_step = static_cast<std::int32_t>(row[9]);
-    i.group = static_cast<std::int32_t>(row[10]);
-    i.group_step = static_cast<std::int32_t>(row[11]);
-    i.count = static_cast<std::int32_t>(row[12]);
-    i.work_cycles = static_cast<std::int32_t>(row[13]);
-    i.flat = static_cast<std::int32_t>(row[14]);
+    i.op = static_cast<Op>(narrow<std::uint8_t>(row[0], "op"));
+    i.flags = narrow<std::uint8_t>(row[1], "flags");
+    i.ring = narrow<std::uint8_t>(row[2], "ring or named barrier");
+    i.label = narrow<std::uint8_t>(row[3], "label");
+    i.map = int32(row[4], "tensor map");
+    i.index = int32(row[5], "index of a fill");
+    i.index_step = int32(row[6], "step of a fill's index");
+    i.x = int32(row[7], "x");
+    i.y = int32(row[8], "y");
+    i.y_step = int32(row[9], "step of y");
+    i.group = int32(row[10], "group");
+    i.group_step = int32(row[11], "step of a group");
+    i.count = int32(row[12], "count");
+    i.work_cycles = int32(row[13], "cycles of an instruction");
+    i.flat = int32(row[14], "number of an instruction");
     i.address = row[15];
     i.address_step = row[16];
     return i;
@@ -59,21 +74,21 @@ constexpr std::size_t kInstructionColumns = 17;
 
 TileKind kind_of(const std::int64_t* row) {
     TileKind kind;
-    for (int i = 0; i < kMaxRoles; ++i) kind.programs[i] = static_cast<std::int32_t>(row[i]);
-    for (int i = 0; i < kMaxRings; ++i) kind.fills[i] = static_cast<std::int32_t>(row[kMaxRoles + i]);
+    for (int i = 0; i < kMaxRoles; ++i) kind.programs[i] = int32(row[i], "program");
+    for (int i = 0; i < kMaxRings; ++i) kind.fills[i] = row[kMaxRoles + i];
     return kind;
 }
 
-Kernel kernel_of(int roles, int ctas, int cluster, bool dynamic, int tile_m, int group_size, const Table& code,
-                 const Column& program_starts, const Table& rings, const Table& maps, const Table& kinds,
-                 const Table& prologue, const Table& tiles, const Column& first_tile) {
+Kernel kernel_of(int roles, std::int64_t ctas, int cluster, bool dynamic, std::int64_t tile_m, std::int64_t group_size,
+                 const Table& code, const Column& program_starts, const Table& rings, const Table& maps,
+                 const Table& kinds, const Table& prologue, const Table& tiles, const Column& first_tile) {
     Kernel kernel;
     kernel.roles = roles;
-    kernel.ctas = ctas;
+    kernel.ctas = int32(ctas, "CTAs");
     kernel.cluster = cluster;
     kernel.dynamic = dynamic;
-    kernel.tile_m = tile_m;
-    kernel.group_size = group_size;
+    kernel.tile_m = int32(tile_m, "tile_m");
+    kernel.group_size = int32(group_size, "group size");
     const auto code_rows = rows_of(code, kInstructionColumns, "code");
     for (std::size_t p = 0; p + 1 < program_starts.shape(0); ++p) {
         Program program;
@@ -83,13 +98,13 @@ Kernel kernel_of(int roles, int ctas, int cluster, bool dynamic, int tile_m, int
     }
     for (const std::int64_t* row : rows_of(rings, 4, "rings"))
         kernel.rings.push_back(
-            {static_cast<std::int32_t>(row[0]), static_cast<std::int32_t>(row[1]), row[2], row[3] != 0});
+            {int32(row[0], "stages of a ring"), int32(row[1], "releases of a ring"), row[2], row[3] != 0});
     for (const std::int64_t* row : rows_of(maps, 4 + 3 * kMaxTensorRank, "maps")) {
         TensorMap map;
         map.base = static_cast<std::uint64_t>(row[0]);
-        map.rank = static_cast<std::int32_t>(row[1]);
-        map.element_bytes = static_cast<std::int32_t>(row[2]);
-        map.origin = static_cast<Origin>(row[3]);
+        map.rank = int32(row[1], "rank of a tensor map");
+        map.element_bytes = int32(row[2], "element_bytes of a tensor map");
+        map.origin = static_cast<Origin>(narrow<std::uint8_t>(row[3], "origin of a tensor map"));
         for (int d = 0; d < kMaxTensorRank; ++d) {
             map.dims[d] = row[4 + d];
             map.strides[d] = row[4 + kMaxTensorRank + d];
@@ -103,8 +118,8 @@ Kernel kernel_of(int roles, int ctas, int cluster, bool dynamic, int tile_m, int
         kernel.prologue = kind_of(row);
     }
     for (const std::int64_t* row : rows_of(tiles, 4, "tiles"))
-        kernel.tiles.push_back({static_cast<std::int32_t>(row[0]), static_cast<std::int32_t>(row[1]),
-                                static_cast<std::int32_t>(row[2]), static_cast<std::int32_t>(row[3])});
+        kernel.tiles.push_back({int32(row[0], "kind of a tile"), int32(row[1], "m_block of a tile"),
+                                int32(row[2], "head of a tile"), int32(row[3], "batch of a tile")});
     kernel.first_tile.assign(first_tile.data(), first_tile.data() + first_tile.shape(0));
     return kernel;
 }
@@ -318,4 +333,5 @@ NB_MODULE(_core, module) {
     module.attr("REASONS") = reasons;
     module.attr("MAX_ROLES") = kMaxRoles;
     module.attr("MAX_RINGS") = kMaxRings;
+    module.attr("MAX_ACCUMULATORS") = std::numeric_limits<decltype(Instruction::label)>::max() + 1;
 }

@@ -62,7 +62,7 @@ class BoxLines {
         for (int d = 1; d < kMaxTensorRank; ++d) {
             extent_[d] = std::max<std::int64_t>(0, std::min(map.dims[d] - corner[d], map.box[d]));
             stride_[d] = map.strides[d];
-            address += corner[d] * map.strides[d];
+            if (extent_[d] > 0) address += corner[d] * map.strides[d];  // outside it may be beyond any address
             empty |= extent_[d] == 0;
             if (extent_[d] > 1) steps |= stride_[d];
         }

@@ -1,6 +1,8 @@
 #include "check_kernel.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -29,6 +31,46 @@ void check_instruction(const Instruction& instruction, const Kernel& kernel) {
     if (instruction.op == Op::tma_tensor || instruction.op == Op::tma_bulk || instruction.op == Op::mb_wait ||
         instruction.op == Op::acquire_stage || instruction.op == Op::release_stage)
         within(instruction.ring, 0, static_cast<std::int64_t>(rings) - 1, "ring");
+}
+
+// Sums and products of addresses, which end at this value instead of wrapping.
+constexpr std::uint64_t kBeyond = std::uint64_t{1} << 62;
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) { return a != 0 && b > kBeyond / a ? kBeyond : a * b; }
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+    return std::min(kBeyond, std::min(kBeyond, a) + std::min(kBeyond, b));
+}
+
+std::uint64_t last_byte(const TensorMap& map) {
+    std::uint64_t last = sum(map.base, product(static_cast<std::uint64_t>(map.dims[0]), map.element_bytes));
+    for (int d = 1; d < kMaxTensorRank; ++d)
+        last =
+            sum(last, product(static_cast<std::uint64_t>(map.dims[d] - 1), static_cast<std::uint64_t>(map.strides[d])));
+    return last;
+}
+
+void demand_reach(std::uint64_t last, const Config& config, const std::string& what) {
+    const std::uint64_t most = std::uint64_t{kLineLimit} * static_cast<std::uint64_t>(config.line_bytes);
+    demand(last < most, what + " ends at byte address " + (last == kBeyond ? "2^62 or later" : std::to_string(last)) +
+                            ", which is out of reach; expected addresses below " + std::to_string(most));
+}
+
+// The longest way of a TMA_BULK is its last iteration, or its first one if the step is negative.
+void check_bulk_copies(const Program& program, int number, const Config& config) {
+    std::int64_t times = 1;
+    for (const Instruction& instruction : program.code) {
+        if (instruction.op == Op::repeat) times = instruction.count;
+        if (instruction.op == Op::end) times = 1;
+        if (instruction.op != Op::tma_bulk) continue;
+        const std::uint64_t way =
+            instruction.address_step < 0
+                ? 0
+                : product(static_cast<std::uint64_t>(instruction.address_step), static_cast<std::uint64_t>(times - 1));
+        demand_reach(sum(static_cast<std::uint64_t>(instruction.address),
+                         sum(way, static_cast<std::uint64_t>(instruction.count))),
+                     config, "the copy of @" + std::to_string(number) + ":" + std::to_string(instruction.flat));
+    }
 }
 
 }  // namespace
@@ -76,13 +118,10 @@ void check_kernel(const Config& config, const Kernel& kernel) {
     for (const Program& program : kernel.programs) {
         demand(!program.code.empty() && program.code.back().op == Op::finish, "a program has no end");
         for (const Instruction& instruction : program.code) check_instruction(instruction, kernel);
+        check_bulk_copies(program, static_cast<int>(&program - kernel.programs.data()), config);
     }
-    for (const TensorMap& map : kernel.maps) {
-        std::uint64_t last = map.base + static_cast<std::uint64_t>(map.dims[0]) * map.element_bytes;
-        for (int d = 1; d < kMaxTensorRank; ++d)
-            last += static_cast<std::uint64_t>(map.dims[d] - 1) * static_cast<std::uint64_t>(map.strides[d]);
-        check_line_limit(last / config.line_bytes, config.line_bytes);
-    }
+    for (std::size_t i = 0; i < kernel.maps.size(); ++i)
+        demand_reach(last_byte(kernel.maps[i]), config, "tensor map #" + std::to_string(i));
 }
 
 }  // namespace simfa

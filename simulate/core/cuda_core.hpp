@@ -40,7 +40,7 @@ class CudaCore {
         Job& job = jobs_[role];
         const std::int32_t base = running_alone_ ? job.left_cycles : quantum_base(now);
         job.left_cycles -= base;
-        job.served_cycles += static_cast<std::int32_t>(now - start_);
+        job.served_cycles += now - start_;
         busy_cycles_ += now - start_;
         int finished = -1;
         if (job.left_cycles == 0) {
@@ -60,14 +60,14 @@ class CudaCore {
 
     Cycle next() const { return next_; }
     // Cycles the server spent on the role's last finished job.
-    std::int32_t served_cycles(int role) const { return jobs_[role].served_cycles; }
+    Cycle served_cycles(int role) const { return jobs_[role].served_cycles; }
     // Cycles before `end` in which the server worked.
     std::int64_t busy_cycles(Cycle end) const { return busy_cycles_ + (size_ > 0 ? end - start_ : 0); }
 
   private:
     struct Job {
         std::int32_t left_cycles = 0;
-        std::int32_t served_cycles = 0;
+        Cycle served_cycles = 0;
     };
 
     void begin(Cycle now) {

@@ -194,6 +194,9 @@ bool Engine::run_for(double seconds) {
 // Simulates one window and, now and then, skips those in which nothing happens.
 void Engine::step() {
     if (over_) return;
+    if (window_start_ >= kMostCycles && config_.max_cycles > kMostCycles)
+        throw std::runtime_error("the run has come to cycle " + std::to_string(window_start_) +
+                                 "; the engine counts no further than " + std::to_string(kMostCycles));
     if (window_start_ < config_.max_cycles) run_window();
     ended_ = finished();
     if (!ended_ && windows_++ % 256 == 0) {

@@ -129,7 +129,7 @@ std::size_t Mailboxes::collect(std::size_t first, std::uint64_t window) {
     std::size_t count = 0;
     for (std::size_t end = first + row_; end > first; end -= units_) {
         Box& box = boxes_[end - units_];
-        if (box.window != static_cast<std::uint32_t>(window)) continue;
+        if (box.window != static_cast<std::uint32_t>(window) || box.next == nullptr) continue;
         std::uint32_t used = Chunk::kMessages - box.room;
         for (Chunk* chunk = box.newest(); chunk != nullptr; chunk = chunk->older, used = Chunk::kMessages) {
             parts.push_back({chunk, used});
@@ -170,11 +170,11 @@ Mailboxes::Opened& Mailboxes::opened() {
 }
 
 Cycle Mailboxes::next_window(Cycle window_start) const {
-    const auto window = static_cast<std::uint32_t>(window_.quotient(static_cast<std::uint64_t>(window_start)));
-    std::uint32_t first = kNoWindow;
+    const std::uint64_t window = window_.quotient(static_cast<std::uint64_t>(window_start));
+    std::uint32_t first = kNoWindow;  // counted from `window`, as boxes keep 32 bits of a number
     for (const Box& box : boxes_)
-        if (box.window >= window) first = std::min(first, box.window);
-    return first == kNoWindow ? kNever : static_cast<Cycle>(first * window_.divisor());
+        if (box.next != nullptr) first = std::min(first, box.window - static_cast<std::uint32_t>(window));
+    return first == kNoWindow ? kNever : static_cast<Cycle>((window + first) * window_.divisor());
 }
 
 }  // namespace simfa

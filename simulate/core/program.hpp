@@ -99,7 +99,7 @@ struct TensorMap {
 // Programs of one kind of tile by role, and how many fills of each ring it uses.
 struct TileKind {
     std::array<std::int32_t, kMaxRoles> programs{};
-    std::array<std::int32_t, kMaxRings> fills{};
+    std::array<std::int64_t, kMaxRings> fills{};
 };
 
 struct Kernel {

@@ -11,6 +11,9 @@ using Cycle = std::int64_t;
 // A cycle that never comes: the next event of an idle unit.
 inline constexpr Cycle kNever = std::numeric_limits<Cycle>::max();
 
+// Runs go no further: memory channels count time in parts of a cycle, 2^24 at most, in 64 bits.
+inline constexpr Cycle kMostCycles = Cycle{1} << 39;
+
 inline constexpr int kMaxRoles = 4;       // a producer and up to three consumers
 inline constexpr int kMaxRings = 8;       // K, V, Q, O and what microbenchmarks declare
 inline constexpr int kMaxStages = 8;      // stages of one ring

@@ -48,10 +48,9 @@ def ablate(
     from simfa.files import json_bytes
     from simfa.progress import Meter
     from simfa.report.attribution import REASONS
-    from simfa.study_files import check_figures, check_outputs, toml_inputs, write_figures, write_study
+    from simfa.study_files import check_endings, toml_inputs, write_figures, write_study
 
-    check_outputs(outputs)
-    check_figures(figures)
+    check_endings(outputs)
     groups = choose_cases([paper_group(gpu) for gpu in gpus or PAPER_PRESETS] + clean_groups(), patterns, max_seqlen)
     infos = choose_overlays(overlays)
     meter = Meter("ablate", 1.0, quiet=quiet or as_json)

@@ -102,7 +102,10 @@ def choose_cases(
     ]
     chosen = [group for group in chosen if group.cases]
     if not chosen:
-        raise StudyError(f"no case has at most {max_seqlen} tokens")
+        lengths = {max(case.shape.seqlen_q, case.shape.seqlen_kv) for group in groups for case in group.cases}
+        raise StudyError(
+            f"no chosen case has at most {max_seqlen} tokens; lengths: {', '.join(map(str, sorted(lengths)))}"
+        )
     return chosen
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from simfa.errors import MeasureError
 from simfa.files import json_bytes, write_json, write_manifest
-from simfa.validate_cli import make_folder
+from simfa.outputs import OutputFile, OutputFolder, make_folder
 
 if TYPE_CHECKING:
     from simfa.measure.calibration import Calibration, Parameter, Simulate
@@ -35,8 +35,8 @@ DEFAULT_PATHS = ("memory.write_cost",)
     type=click.Path(exists=True),
     help="With --clock-law: finished runs (validate --stats) instead of simulating.",
 )
-@click.option("--cache", type=click.Path(file_okay=False), help="Folder that keeps latencies of finished simulations.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the result as JSON.")
+@click.option("--cache", type=OutputFolder(), help="Folder that keeps latencies of finished simulations.")
+@click.option("-o", "--output", type=OutputFile(), help="Write the result as JSON.")
 @click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -65,13 +65,15 @@ def calibrate(
             raise click.UsageError("--clock-law goes with --set, --max-seqlen, --results, --threads and --quiet")
         click.echo(fit_clock(name or "s01", folders, max_seqlen, threads, quiet=quiet))
         return
+    from simfa.extras import need
     from simfa.measure import calibration
     from simfa.measure.calibration_text import to_json, to_text
-    from simfa.measure.cases import load_set
-    from simfa.validate_cli import narrow
 
     name = name or "ncu-1500"
-    cases = narrow(load_set(name), None, (), max_seqlen).cases
+    cases = cases_of(name, max_seqlen)
+    for entry in checks:
+        cases_of(entry, max_seqlen)
+    need("scipy", "calibrate", "calibrate")
     presets = sorted({case.preset for case in cases})
     if len(presets) != 1:
         raise MeasureError(f"set {name}: its cases ran on {len(presets)} presets; expected one to fit")
@@ -87,6 +89,17 @@ def calibrate(
         sys.stdout.write(json_bytes(result).decode())
     else:
         click.echo(to_text(found, checked))
+
+
+def cases_of(name: str, max_seqlen: int | None) -> "tuple[MeasuredCase, ...]":
+    """Return the usable cases of a set up to a length; raises `MeasureError` for a set unknown or left empty."""
+    from simfa.measure.cases import load_set
+    from simfa.validate_cli import check_some_left, narrow
+
+    whole = load_set(name)
+    narrowed = narrow(whole, None, (), max_seqlen)
+    check_some_left([whole], [narrowed], max_seqlen)
+    return narrowed.cases
 
 
 def parameter(preset: str, path: str) -> "Parameter":
@@ -160,10 +173,7 @@ def check(
     name: str, found: "Calibration", max_seqlen: int | None, cache: str | None, threads: int, *, quiet: bool
 ) -> list[tuple[str, float, float]]:
     """Return id and error of each case of a set, at the present values and at the fitted ones; nothing is fitted."""
-    from simfa.measure.cases import load_set
-    from simfa.validate_cli import narrow
-
-    cases = narrow(load_set(name), None, (), max_seqlen).cases
+    cases = cases_of(name, max_seqlen)
     parameters = [entry.parameter for entry in found.parameters]
     simulate = simulator(cases, parameters, cache, threads, quiet=quiet)
     now = tuple(entry.value for entry in parameters)
@@ -179,11 +189,10 @@ def fit_clock(name: str, folders: tuple[str, ...], max_seqlen: int | None, threa
     from simfa import validate_cli
     from simfa.clock import Activity
     from simfa.hardware import load_preset
-    from simfa.measure.cases import load_set
-    from simfa.measure.clock_law import ClockLaw, clock_points, fit_law, law_table
+    from simfa.measure.clock_law import ClockLaw, clock_points, fit_law, law_table, looped
     from simfa.measure.results import find_stats, pair, read_run, run_from
 
-    cases = validate_cli.narrow(load_set(name), None, (), max_seqlen).cases
+    cases = looped(cases_of(name, max_seqlen))
     if folders:
         pairs, missing = pair(cases, [read_run(path) for path in find_stats(folders)])
         if missing:

@@ -5,7 +5,9 @@
 
 import difflib
 import importlib
+import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -72,17 +74,57 @@ def simfa() -> None:
 def main() -> None:
     """Run the command line; a `SimfaError` prints its message alone and sets the exit code.
 
-    Raises `KeyboardInterrupt` on Ctrl-C, also where it answers a question.
+    So does what the machine refuses where no command has words for it: a file, memory, room for what is printed. A
+    reader of the output that has gone, such as `head`, ends the program without a word. Raises `KeyboardInterrupt` on
+    Ctrl-C, also where it answers a question.
     """
+    _open_closed_streams()
     try:
-        # Outside its standalone mode click leaves Ctrl-C and its own errors to us; a number is a context's exit code.
-        code = simfa.main(prog_name="simfa", standalone_mode=False)
+        try:
+            # Outside its standalone mode click leaves Ctrl-C and its own errors to us; a number is an exit code.
+            code = simfa.main(prog_name="simfa", standalone_mode=False)
+        finally:
+            sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except SimfaError as error:
-        click.echo(f"simfa: {error}", err=True)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        _drop_output()
+        place = f"{error.filename}: " if error.filename is not None else ""
+        _fail(f"{place}{error.strerror or error}")
+    except MemoryError:
+        _fail(
+            "this machine has not enough memory for that; ask for something smaller, or for fewer --threads or --jobs"
+        )
     except click.Abort:
         raise KeyboardInterrupt from None
+
+
+def _fail(message: str, code: int = 1) -> NoReturn:
+    """Print the one line that a failed command leaves, and exit."""
+    click.echo(f"simfa: {message}", err=True)
+    sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Let standard streams that the caller has closed be the null device, before files get their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
+def _drop_output() -> None:
+    """Send what standard output still holds nowhere, or the interpreter's last flush would fail as well."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

@@ -1,8 +1,10 @@
-"""The SM clock that turns cycles into time: the nominal one, or the sustained clock of looped runs."""
+"""The time that cycles take: at the nominal SM clock, or launch after launch at the clock a part sustains."""
 
+import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from simfa.errors import HardwareError
 from simfa.hardware import HardwareSpec
 
 ClockModel = Literal["nominal", "sustained"]
@@ -49,21 +51,48 @@ def activity(
     )
 
 
-def sustained_clock_hz(spec: HardwareSpec, shares: Activity, clock_hz: float) -> float:
-    """Return the clock in Hz that a part holds while a kernel is repeated, at most `clock_hz`.
+class Repeated(NamedTuple):
+    """A launch of a kernel that is repeated without pause: its share of the time, and the clock of its cycles."""
 
-    A cycle takes clock.sustained_base_ns and a time for each kind of activity: what a power limit does, if a cycle's
-    energy is the sum of these. Empirical: it also holds the age of the kernels it was fitted on.
+    latency_us: float
+    clock_hz: float
+
+
+def repeated(spec: HardwareSpec, shares: Activity, *, cycles: int, clock_hz: float, clears_counter: bool) -> Repeated:
+    """Return what a launch of `cycles` at `clock_hz` takes when the kernel is repeated, and the clock it then has.
+
+    It takes its cycles, and the clearing of its tile counter, at the clock it was simulated at; or longer, if power
+    allows no more than a cycle in `sustained_period_ns`. Idle time, the clearing too, is taken to need no power. Raises
+    `HardwareError` for values of `clock` that give no finite latency.
+    """
+    clear_us = clear_ns(spec, clears_counter) / 1e3
+    latency_us = max(cycles / clock_hz * 1e6 + clear_us, cycles * sustained_period_ns(spec, shares) / 1e3)
+    if not math.isfinite(latency_us):
+        raise HardwareError(
+            f"clock.sustained_base_ns {spec.clock.sustained_base_ns:g} and its like give no finite latency"
+        )
+    return Repeated(latency_us, cycles / (latency_us - clear_us) * 1e6)
+
+
+def clear_ns(spec: HardwareSpec, clears_counter: bool) -> float:
+    """Return the ns between launches in which a small kernel clears the counter that CTAs draw tiles from."""
+    return spec.clock.counter_clear_ns if clears_counter else 0.0
+
+
+def sustained_period_ns(spec: HardwareSpec, shares: Activity) -> float:
+    """Return the ns that power must have for a cycle, on average over launches; 0: no limit.
+
+    clock.sustained_base_ns and a time for each kind of activity: as if the energy of a cycle were the sum of these.
+    Empirical: the times also hold the age of the kernels they were fitted on.
     """
     clock = spec.clock
-    period_ns = (
+    return (
         clock.sustained_base_ns
         + clock.sustained_tensor_ns * shares.tensor
         + clock.sustained_cuda_ns * shares.cuda
         + clock.sustained_l2_ns * shares.l2
         + clock.sustained_dram_ns * shares.dram
     )
-    return 1e9 / max(1e9 / clock_hz, period_ns)
 
 
 def law_text(spec: HardwareSpec) -> str:

@@ -169,8 +169,9 @@ class Grid(Group, frozen=True):
 
 
 class Clock(Group, frozen=True):
-    """Sustained SM clock: ns that a cycle of a repeated kernel takes, a base and for each activity; 0: no limit."""
+    """Repeated kernels: ns that a cycle takes, a base and for each activity (0: no limit); clearing a tile counter."""
 
+    counter_clear_ns: Nanoseconds
     sustained_base_ns: Nanoseconds
     sustained_tensor_ns: Nanoseconds
     sustained_cuda_ns: Nanoseconds

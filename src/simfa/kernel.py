@@ -41,6 +41,11 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     p_in_registers: bool
     rescale_before_pv: bool
 
+    @property
+    def draws_tiles(self) -> bool:
+        """Whether CTAs draw tiles from a counter in device memory, which each launch needs at zero."""
+        return self.schedule != "static"
+
     def largest_grid(self, sms: int) -> int:
         """Return how many CTAs run at once on `sms` SMs, one an SM in whole clusters: a persistent kernel's grid."""
         return sms // self.cluster * self.cluster
@@ -64,6 +69,15 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return 1
         first_masked = (m_block * self.tile_m + shape.seqlen_kv - shape.seqlen_q) // self.tile_n
         return min(blocks, max(1, blocks - max(0, first_masked)))
+
+
+def check_kernel_spec(kernel: KernelSpec) -> None:
+    """Raise `ShapeError` for a kernel whose sizes or schedule cannot be."""
+    for name in ("tile_m", "tile_n", "stages", "consumers", "cluster"):
+        if getattr(kernel, name) < 1:
+            raise ShapeError(f"{name} of the kernel is {getattr(kernel, name)}; expected a positive whole number")
+    if kernel.schedule not in SCHEDULES:
+        raise ShapeError(f"schedule {kernel.schedule!r} is unknown; expected one of {', '.join(SCHEDULES)}")
 
 
 def kernel_for(shape: AttentionShape, version: str = "latest") -> KernelSpec:

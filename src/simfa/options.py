@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from simfa.hardware import Preset, load_preset, overlay_names, preset_names
+from simfa.outputs import OutputFile, OutputFolder
 from simfa.recording import recording_options
 from simfa.workload import MODELS, AttentionShape, model_shape
 
@@ -145,11 +146,11 @@ def study_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "--output",
                 "outputs",
                 multiple=True,
-                type=click.Path(dir_okay=False),
+                type=OutputFile(),
                 help="Write every single figure as .csv, or the whole study as .json (repeatable).",
             ),
             click.option(
-                "--figures", type=click.Path(file_okay=False), help="Write the folder that `simfa report` shows."
+                "--figures", type=OutputFolder("figures.json"), help="Write the folder that `simfa report` shows."
             ),
             click.option("--quiet", is_flag=True, help="No progress line."),
             click.option("--json", "as_json", is_flag=True, help="Print the study as JSON."),

@@ -1,12 +1,14 @@
 """Stages composed in memory: what `predict`, `validate` and the Python API run without files."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from simfa.errors import SimulationError
 from simfa.hardware import HardwareSpec, Preset, load_preset
-from simfa.kernel import KernelSpec, kernel_for
+from simfa.kernel import KernelSpec, check_kernel_spec, kernel_for
 from simfa.parallel import StopFlag, ordered_map
 from simfa.progress import Meter
 from simfa.recording import Recording
@@ -64,11 +66,18 @@ def predict(
     """
     from simfa.simulate.engine import run
 
+    if rules not in ("source", "paper"):
+        raise SimulationError(f"rules {rules!r} are unknown; expected source or paper")
+    if threads < 1 or (max_cycles is not None and max_cycles < 1):
+        raise SimulationError(f"threads {threads}, max_cycles {max_cycles}: expected at least 1")
+    if sm_clock_hz is not None and not 0 < sm_clock_hz < math.inf:
+        raise SimulationError(f"sm_clock_hz is {sm_clock_hz}; expected a clock above 0")
     loaded = load_preset(gpu) if isinstance(gpu, str) else gpu
     hardware = loaded.spec
     if sm_clock_hz is not None:
         hardware = msgspec.structs.replace(hardware, gpu=msgspec.structs.replace(hardware.gpu, sm_clock_hz=sm_clock_hz))
     kernel = kernel_for(shape, kernel_version) if kernel is None else kernel
+    check_kernel_spec(kernel)
     trace = kernel_trace(shape, kernel, hardware.gpu.sm_count, rules)
     return run(
         trace,

@@ -5,6 +5,7 @@ import click
 from simfa.clock import CLOCK_MODELS, ClockModel
 from simfa.kernel import KERNEL_VERSIONS
 from simfa.options import gpu_options, load_gpu, run_options, shape_options
+from simfa.outputs import OutputFolder
 from simfa.recording import Recording
 from simfa.workload import AttentionShape
 
@@ -22,7 +23,9 @@ from simfa.workload import AttentionShape
     show_default=True,
     help="sustained: also the latency at the clock the part holds when the kernel is repeated.",
 )
-@click.option("-o", "--output", type=click.Path(file_okay=False), help="Folder for stats.json and timeline.npz.")
+@click.option(
+    "-o", "--output", type=OutputFolder("stats.json", "timeline.npz"), help="Folder for stats.json and timeline.npz."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print stats.json instead of a table.")
 def predict(
     shape: AttentionShape,

@@ -11,6 +11,7 @@ import click
 
 from simfa.kernel import KERNEL_VERSIONS, kernel_for
 from simfa.options import gpu_options, load_gpu, shape_options, study_options
+from simfa.outputs import OutputFile
 from simfa.workload import AttentionShape
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--kernel-version", type=click.Choice(KERNEL_VERSIONS), default="latest", show_default=True)
 @click.option("--perturbation", type=float, default=0.2, show_default=True, help="Fraction that each value moves by.")
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Values in the table and the plot.")
-@click.option("--plot", type=click.Path(dir_okay=False), help="Tornado plot, .svg or .png.")
+@click.option("--plot", type=OutputFile(), help="Tornado plot, .svg or .png.")
 @study_options
 def sensitivity(
     shape: AttentionShape,
@@ -48,6 +49,7 @@ def sensitivity(
     Whole numbers move to the nearest value that is valid; names, switches, zeros and what no simulation reads are
     listed with the reason why they stay.
     """
+    from simfa.extras import need
     from simfa.files import atomic_write, json_bytes, write_manifest
     from simfa.pipeline import kernel_trace
     from simfa.progress import Meter
@@ -55,15 +57,14 @@ def sensitivity(
     from simfa.sensitivity import sensitivity as run_study
     from simfa.sensitivity_text import sensitivity_csv, sensitivity_index, sensitivity_text
     from simfa.simulate.engine import check
-    from simfa.study_files import check_figures, check_folder, check_outputs, toml_inputs, write_figures, write_study
+    from simfa.study_files import check_endings, toml_inputs, write_figures, write_study
 
-    check_outputs(outputs)
-    check_figures(figures)
+    check_endings(outputs)
     check_perturbation(perturbation)
-    if plot is not None:
-        if Path(plot).suffix not in (".svg", ".png"):
-            raise click.UsageError(f"--plot {plot}: expected a name ending in .svg or .png")
-        check_folder(plot)
+    if plot is not None and Path(plot).suffix not in (".svg", ".png"):
+        raise click.UsageError(f"--plot {plot}: expected a name ending in .svg or .png")
+    if plot is not None or figures is not None:
+        need("matplotlib", "the tornado plot", "report")
     preset = load_gpu(gpu, overlays, overrides, sm_clock_mhz)
     meter = Meter("sensitivity", 1.0, quiet=quiet or as_json)
 

@@ -5,36 +5,22 @@ from pathlib import Path
 
 import click
 
-from simfa.errors import StudyError
 from simfa.figure_files import FigureIndex, index_path
 from simfa.files import atomic_write, write_json, write_manifest
+from simfa.outputs import make_folder
+from simfa.preset_files import preset_files
 
 
-def check_outputs(outputs: Sequence[str]) -> None:
-    """Refuse, before anything runs, names with another ending than .csv or .json, and folders that do not exist."""
+def check_endings(outputs: Sequence[str]) -> None:
+    """Refuse, before anything runs, names with another ending than .csv or .json."""
     for output in outputs:
         if Path(output).suffix not in (".csv", ".json"):
             raise click.UsageError(f"-o {output}: expected a name ending in .csv or .json")
-        check_folder(output)
-
-
-def check_folder(output: str) -> None:
-    """Refuse a file whose folder is not there; raises `StudyError`."""
-    if not Path(output).parent.is_dir():
-        raise StudyError(f"{output}: folder {Path(output).parent} does not exist; make it first")
-
-
-def check_figures(folder: str | None) -> None:
-    """Refuse, before anything runs, a folder of figures whose parent is not there or that is a file."""
-    if folder is not None:
-        check_folder(folder)
-        if Path(folder).exists() and not Path(folder).is_dir():
-            raise StudyError(f"{folder}: not a folder; expected where figures.json is to be written")
 
 
 def write_figures(folder: str, index: FigureIndex, drawings: Mapping[str, bytes]) -> None:
     """Write the folder that `simfa report --figures` shows: drawings first, the index last."""
-    Path(folder).mkdir(exist_ok=True)
+    make_folder(folder)
     for name, content in drawings.items():
         with atomic_write(Path(folder) / name, "wb") as handle:
             handle.write(content)
@@ -42,7 +28,7 @@ def write_figures(folder: str, index: FigureIndex, drawings: Mapping[str, bytes]
 
 
 def write_study(output: str, command: str, study: object, table: str, inputs: Mapping[str, str]) -> None:
-    """Write a study to a file checked by `check_outputs`, atomically and with its manifest."""
+    """Write a study to a file, by its ending, atomically and with its manifest."""
     if Path(output).suffix == ".json":
         write_json(output, study)
     else:
@@ -52,5 +38,5 @@ def write_study(output: str, command: str, study: object, table: str, inputs: Ma
 
 
 def toml_inputs(names: Sequence[str]) -> dict[str, str]:
-    """Return the files among presets and overlays, by name: inputs of a manifest."""
-    return {Path(name).name: name for name in names if name.endswith(".toml")}
+    """Return the files among presets and overlays, and those they extend, by name: inputs of a manifest."""
+    return {Path(file).name: file for name in names for file in preset_files(name)}

@@ -8,6 +8,7 @@ import click
 
 from simfa.errors import ReportError
 from simfa.files import atomic_write, json_bytes, write_manifest
+from simfa.outputs import OutputFile, check_not_input
 from simfa.recording import LIMIT_SLICES, parse_numbers, parse_tiles, parse_window
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ FORMATS = {
 @click.option("--limit", type=click.IntRange(1), default=10 * LIMIT_SLICES, show_default=True, help="Most slices.")
 @click.option("--json", "as_json", is_flag=True, help="With --log: print the differences as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="File to write; with --log it can be left out.")
+@click.option("-o", "--output", type=OutputFile(), help="File to write; with --log it can be left out.")
 def timeline(
     path: str,
     log_path: str | None,
@@ -82,6 +83,9 @@ def timeline(
     inputs: dict[str, str | Path] = {"timeline": source}
     if log_path is not None:
         inputs["log"] = log_path
+    if output is not None:
+        check_not_input(output, inputs.values())
+    if log_path is not None:
         shown, found = _compared(source, log_path, sms, tiles, quiet)
         _print(found, as_json)
     else:

@@ -13,6 +13,7 @@ from simfa import __version__
 from simfa.clock import CLOCK_MODELS, ClockModel
 from simfa.errors import AnalyticalError, HardwareError, MeasureError
 from simfa.files import atomic_write, json_bytes, write_json, write_manifest
+from simfa.outputs import OutputFolder, check_not_input, make_folder
 
 if TYPE_CHECKING:
     from simfa.measure.cases import CaseSet, MeasuredCase
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from simfa.measure.traffic import ModelTraffic
     from simfa.summary import Summary
 
+SUMMARY_FILES = ("summary.csv", "summary.json", "traffic.csv")
 Simulator = Callable[["MeasuredCase"], dict[str, Any]]
 
 
@@ -51,8 +53,13 @@ Simulator = Callable[["MeasuredCase"], dict[str, Any]]
     show_default=True,
     help="sustained: compare looped cases at the clock their part holds (docs/accuracy.md).",
 )
-@click.option("--stats", type=click.Path(), help="Also write DIR/ID/stats.json for each simulated case.")
-@click.option("-o", "--output", type=click.Path(), help="Write summary.csv and summary.json into this folder.")
+@click.option("--stats", type=OutputFolder(), help="Also write DIR/ID/stats.json for each simulated case.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFolder(*SUMMARY_FILES),
+    help="Write summary.csv and summary.json into this folder.",
+)
 @click.option("--threads", type=click.IntRange(1), default=1, help="Host threads; never changes a result.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -82,8 +89,13 @@ def validate(
         raise click.UsageError("--stats writes what is simulated here; with --results nothing is")
     from simfa.measure.cases import load_set
 
+    for name in SUMMARY_FILES if output is not None else ():
+        check_not_input(Path(str(output)) / name, tables)
     sets = [load_set(name) for name in names] + load_tables(tables, mapping, gpu, allow_mixed=allow_mixed)
-    sets = [narrow(entry, gpu, only, max_seqlen) for entry in sets or [load_set("ncu-1500")]]
+    whole = sets or [load_set("ncu-1500")]
+    sets = [narrow(entry, gpu, only, max_seqlen) for entry in whole]
+    if not folders:
+        check_some_left(whole, sets, max_seqlen)
     unknown = set(only) - {case.id for entry in sets for case in entry.cases}
     if unknown:
         raise MeasureError(f"case {', '.join(sorted(unknown))}: not among the usable cases of the chosen sets")
@@ -169,10 +181,25 @@ def narrow(entry: CaseSet, gpu: str | None, only: Sequence[str], max_seqlen: int
         cases = [msgspec.structs.replace(case, preset=gpu) for case in cases]
     excluded = [] if only else list(entry.excluded)
     if max_seqlen is not None:
-        long = [case for case in cases if max(case.shape.seqlen_q, case.shape.seqlen_kv) > max_seqlen]
+        long = [case for case in cases if length_of(case) > max_seqlen]
         cases = [case for case in cases if case not in long]
         excluded += [Excluded(case.id, f"longer than --max-seqlen {max_seqlen}") for case in long]
     return CaseSet(entry.name, tuple(cases), tuple(excluded))
+
+
+def check_some_left(whole: Sequence[CaseSet], sets: Sequence[CaseSet], max_seqlen: int | None) -> None:
+    """Raise `MeasureError`, with the lengths there are, where `max_seqlen` has left no case of the sets."""
+    lengths = sorted({length_of(case) for entry in whole for case in entry.cases})
+    if max_seqlen is not None and lengths and lengths[0] > max_seqlen and not any(entry.cases for entry in sets):
+        names = ", ".join(entry.name for entry in whole)
+        raise MeasureError(
+            f"--max-seqlen {max_seqlen} leaves no case of {names}; lengths there: {', '.join(map(str, lengths))}"
+        )
+
+
+def length_of(case: MeasuredCase) -> int:
+    """Return the longer of a case's two lengths in tokens."""
+    return max(case.shape.seqlen_q, case.shape.seqlen_kv)
 
 
 def distinct(sets: Sequence[CaseSet]) -> list[MeasuredCase]:
@@ -263,14 +290,6 @@ def join(sets: Sequence[CaseSet], folders: Sequence[str], clock_model: ClockMode
     logs = [found for run in runs if (found := log_comparison(run)) is not None]
     others = [prediction(run, *latency_bound(run)) for run in runs if run.key not in used and run.log_us is None]
     return Summary(tool_version=__version__, sets=results, logs=logs, predictions=others)
-
-
-def make_folder(folder: Path) -> None:
-    """Create an output folder; raises `MeasureError` when that is impossible."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MeasureError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 def write(summary: Summary, folder: Path, tables: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from simfa.trace import MAX_CLUSTER, Program, Ring, TensorMap, TileBinding, Tile
 from simfa.trace_operands import affine_operands
 from simfa.trace_places import NO_PLACES, FlatInstruction, Places, flat_instructions
 from simfa.verify_flow import Flow
+from simfa.workload import SIZE_FIELDS
 
 # Tensor maps: limits of cuTensorMapEncodeTiled, CUDA driver API.
 MAX_RANK = 5
@@ -40,8 +41,11 @@ def _faults(trace: Trace, places: Places) -> Iterator[str]:
     """Yield what can be seen to be wrong without running anything, in the order of the text."""
     declared = _declared(trace)
     for name in ("tile_m", "tile_n", "stages", "consumers", "cluster") if trace.kernel is not None else ():
-        if getattr(trace.kernel, name) < 1:
-            yield f"{places.declaration('KERNEL')}: {name} {getattr(trace.kernel, name)}; expected at least 1"
+        if not 1 <= getattr(trace.kernel, name) <= MAX_NUMBER:
+            yield f"{places.declaration('KERNEL')}: {name} {getattr(trace.kernel, name)}; expected 1 to {MAX_NUMBER}"
+    for name in SIZE_FIELDS if trace.shape is not None else ():
+        if getattr(trace.shape, name) > MAX_NUMBER:
+            yield f"{places.declaration('SHAPE')}: {name} {getattr(trace.shape, name)}; expected 1 to {MAX_NUMBER}"
     for tensor_map in trace.maps:
         for message in _map_faults(tensor_map, trace):
             yield f"{places.declaration('DEF_TMAP', tensor_map.name)}: {message}"
@@ -88,8 +92,8 @@ def _map_faults(tensor_map: TensorMap, trace: Trace) -> Iterator[str]:
             yield f"stride {stride}; expected a positive multiple of {STRIDE_ALIGNMENT} below 2^40 bytes"
     if tensor_map.element_bytes not in (1, 2, 4, 8):
         yield f"element_bytes {tensor_map.element_bytes}; expected 1, 2, 4 or 8"
-    if tensor_map.base < 0:
-        yield f"base {tensor_map.base}; expected an address >= 0"
+    if not 0 <= tensor_map.base <= MAX_ADDRESS:
+        yield f"base {tensor_map.base}; expected an address from 0 to {MAX_ADDRESS}"
     if tensor_map.origin not in ("query", "kv", "none"):
         yield f"origin {tensor_map.origin!r}; expected query, kv or none"
     elif tensor_map.origin != "none" and (trace.shape is None or trace.kernel is None):
@@ -100,10 +104,8 @@ def _map_faults(tensor_map: TensorMap, trace: Trace) -> Iterator[str]:
 
 def _ring_faults(ring: Ring) -> Iterator[str]:
     for name, value, least in (("stages", ring.stages, 1), ("bytes", ring.bytes, 0), ("releases", ring.releases, 1)):
-        if value < least:
-            yield f"{name} {value}; expected at least {least}"
-    if ring.stages > MAX_NUMBER:
-        yield f"stages {ring.stages}; expected at most {MAX_NUMBER}"
+        if not least <= value <= MAX_NUMBER:
+            yield f"{name} {value}; expected {least} to {MAX_NUMBER}"
     if ring.empty not in ("mbarrier", "named"):
         yield f"empty {ring.empty!r}; expected mbarrier or named"
 
@@ -141,10 +143,10 @@ def _program_faults(program: Program, declared: _Declared, places: Places) -> It
     for item in program.body:
         if isinstance(item, isa.Repeat):
             nested = any(isinstance(inner, isa.Repeat) for inner in item.body)
-            if item.count < 1 or not item.body or nested:
+            if not 1 <= item.count <= MAX_NUMBER or not item.body or nested:
                 yield (
-                    f"{places.instruction(program.name, index, item)}: expected a count of at least 1 and a body of "
-                    "instructions without REPEAT"
+                    f"{places.instruction(program.name, index, item)}: expected a count of 1 to {MAX_NUMBER} and a "
+                    "body of instructions without REPEAT"
                 )
                 return
             index += len(item.body)

@@ -7,7 +7,8 @@ import pytest
 
 from simfa.hardware import load_preset
 from simfa.simulate import _core
-from simfa.simulate.encode import encode_kernel, engine_config
+from simfa.simulate.encode import encode_kernel
+from simfa.simulate.engine_config import engine_config
 from tests.shapes.streams import multiplying_trace
 
 PRESET = load_preset("h100-sxm")

@@ -90,7 +90,7 @@ def test_folder_is_what_the_report_shows(stand_in, tmp_path: Path) -> None:
             1,
             "case 'llama3-9b-512' is unknown; expected paper or clean, a pattern, or one",
         ),
-        (("--max-seqlen", "100"), 1, "no case has at most 100 tokens"),
+        (("--max-seqlen", "100"), 1, "no chosen case has at most 100 tokens; lengths: 512, 1024"),
         (("-o", "study.txt"), 2, "-o study.txt: expected a name ending in .csv or .json"),
         (("-o", "nowhere/study.csv"), 1, "nowhere/study.csv: folder nowhere does not exist; make it first"),
         (("--jobs", "0"), 2, "0 is not in the range x>=1"),

@@ -124,7 +124,7 @@ def test_cases_are_chosen_by_group_name_pattern_and_length(patterns, limit, name
 def test_unknown_cases_and_an_empty_choice_are_refused() -> None:
     with pytest.raises(StudyError, match="case 'c' is unknown; expected paper or clean, a pattern, or one of a, b, m"):
         choose_cases(groups(), ["a", "c"])
-    with pytest.raises(StudyError, match="no case has at most 256 tokens"):
+    with pytest.raises(StudyError, match="no chosen case has at most 256 tokens"):
         choose_cases(groups(), [], 256)
 
 

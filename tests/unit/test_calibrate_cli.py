@@ -96,7 +96,9 @@ def test_cache_holds_what_was_simulated(tmp_path, monkeypatch) -> None:
         (("--parameter", "sm.scheduler"), "sm.scheduler has no range to fit in"),
         (("--set", "s03"), "0 cases to fit 1 values on"),
         (("--set", "s08"), "presets; expected one to fit"),
-        (("--max-seqlen", "16"), "0 presets; expected one to fit"),
+        (("--max-seqlen", "16"), "--max-seqlen 16 leaves no case of ncu-1500; lengths there: 512, 1024, 4096"),
+        (("--check", "h20", "--max-seqlen", "512"), "--max-seqlen 512 leaves no case of h20; lengths there: "),
+        (("--clock-law", "--max-seqlen", "16"), "--max-seqlen 16 leaves no case of s01; lengths there: "),
     ],
 )
 def test_bad_input_says_what_is_wrong(asked, arguments, message) -> None:

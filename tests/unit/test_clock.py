@@ -2,12 +2,14 @@
 
 import json
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from simfa import validate_cli
 from simfa.cli import simfa
-from simfa.clock import Activity, activity, cuda_busy_cycles, law_text, sustained_clock_hz
+from simfa.clock import Activity, activity, cuda_busy_cycles, law_text, repeated, sustained_period_ns
+from simfa.errors import HardwareError
 from simfa.hardware import load_preset
 from simfa.measure.cases import load_set
 from simfa.measure.results import activity_of, run_from, with_clock_model
@@ -18,14 +20,39 @@ VALUES = {"base": 0.1, "tensor": 0.4, "cuda": 0.3, "l2": 0.2, "dram": 0.5}
 LAW = tuple(f"clock.sustained_{name}_ns={value}" for name, value in VALUES.items())
 
 
+def clock_hz(spec, *shares: float) -> float:
+    """Return the clock of a repeated launch of a million cycles at 1.83 GHz that needs no counter."""
+    return repeated(spec, Activity(*shares), cycles=10**6, clock_hz=1.83e9, clears_counter=False).clock_hz
+
+
 def test_a_cycle_takes_the_sum_of_what_is_busy() -> None:
     spec = load_preset("h100-sxm", overrides=LAW).spec
     # 0.1 + 0.4 x 0.5 + 0.3 x 0.5 + 0.2 x 0.25 + 0.5 x 0.25 = 0.625 ns: 1.6 GHz.
-    assert sustained_clock_hz(spec, Activity(0.5, 0.5, 0.25, 0.25), 1.83e9) == pytest.approx(1.6e9)
+    assert clock_hz(spec, 0.5, 0.5, 0.25, 0.25) == pytest.approx(1.6e9)
     # 0.1 + 0.4 x 1 + 0.3 x 0.5 = 0.65 ns; and 0.1 ns alone would be 10 GHz, but the clock is 1.83 GHz.
-    assert sustained_clock_hz(spec, Activity(1.0, 0.5, 0.0, 0.0), 1.83e9) == pytest.approx(1e9 / 0.65)
-    assert sustained_clock_hz(spec, Activity(0.0, 0.0, 0.0, 0.0), 1.83e9) == pytest.approx(1.83e9)
+    assert clock_hz(spec, 1.0, 0.5, 0.0, 0.0) == pytest.approx(1e9 / 0.65)
+    assert clock_hz(spec, 0.0, 0.0, 0.0, 0.0) == pytest.approx(1.83e9)
     assert law_text(spec).startswith("1/f = 0.400 x tensor share + 0.300 x CUDA-core share + 0.200 x L2 share + 0.500")
+
+
+def test_a_period_that_gives_no_latency_is_refused() -> None:
+    spec = load_preset("h100-sxm", overrides=["clock.sustained_base_ns=1e308"]).spec
+    with pytest.raises(HardwareError, match=r"clock\.sustained_base_ns 1e\+308 and its like give no finite latency"):
+        clock_hz(spec, 0.5, 0.0, 0.0, 0.0)
+
+
+def test_a_counter_is_cleared_between_launches() -> None:
+    spec = load_preset("h100-sxm", overrides=[*LAW, "clock.counter_clear_ns=2000"]).spec
+    # Not held back by power: 100,000 cycles at 1 GHz and 2 us, at the full clock.
+    idle = repeated(spec, Activity(0, 0, 0, 0), cycles=100_000, clock_hz=1e9, clears_counter=True)
+    assert idle == pytest.approx((102.0, 1e9))
+    # 1.01 ns a cycle of power are 101 us, which the launch and the clearing take anyway; 1.1 ns are 110 us, 2 of them
+    # for the clearing: cycles run at 100,000 in 108 us.
+    for tensor, latency_us, clock in ((2.275, 102.0, 1e9), (2.5, 110.0, 1e11 / 108)):
+        found = repeated(spec, Activity(tensor, 0, 0, 0), cycles=100_000, clock_hz=1e9, clears_counter=True)
+        assert found == pytest.approx((latency_us, clock))
+    static = repeated(spec, Activity(2.5, 0, 0, 0), cycles=100_000, clock_hz=1e9, clears_counter=False)
+    assert static == pytest.approx((110.0, 1e9 / 1.1))
 
 
 def test_activity_of_a_run_by_hand() -> None:
@@ -52,22 +79,30 @@ def test_activity_of_a_run_by_hand() -> None:
 
 def test_a_part_without_limit_keeps_its_clock() -> None:
     spec = load_preset("h20").spec
-    assert sustained_clock_hz(spec, Activity(1.0, 1.0, 1.0, 1.0), 1.83e9) == pytest.approx(1.83e9)
+    assert clock_hz(spec, 1.0, 1.0, 1.0, 1.0) == pytest.approx(1.83e9)
     assert law_text(spec) == "no limit: the nominal clock"
 
 
 def test_only_looped_cases_change() -> None:
     single, looped = load_set("ncu-1500").cases[0], load_set("s01").cases[0]
     for case, changes in ((single, False), (looped, True)):
-        run = run_from(ten_percent_slow(case), case.id)
+        idle = run_from(ten_percent_slow(case), case.id)
+        run = msgspec.structs.replace(idle, tensor_utilization=0.9, cuda_cycles=idle.cycles * 132)
         assert with_clock_model(case, run, "nominal") == run
         changed = with_clock_model(case, run, "sustained")
         assert (changed != run) == changes
     spec = load_preset("h100-sxm").spec
-    clock = sustained_clock_hz(spec, activity_of(looped, run), run.sm_clock_hz)
-    assert clock < run.sm_clock_hz
-    assert changed.latency_us == pytest.approx(run.cycles / clock * 1e6)
-    assert changed.effective_clock_hz == clock
+    period_ns = sustained_period_ns(spec, activity_of(looped, run))
+    assert period_ns > 1e9 / run.sm_clock_hz
+    assert changed.latency_us == pytest.approx(run.cycles * period_ns / 1e3)
+    assert changed.effective_clock_hz == pytest.approx(1e9 / period_ns)
+
+
+def test_only_causal_cases_clear_a_counter() -> None:
+    for case in load_set("h20").cases:
+        run = run_from(ten_percent_slow(case), case.id)
+        clear_us = 2.5 if case.shape.causal else 0.0
+        assert with_clock_model(case, run, "sustained").latency_us == pytest.approx(run.latency_us + clear_us)
 
 
 def test_the_table_says_which_clock() -> None:
@@ -87,7 +122,8 @@ def test_validate_passes_the_model_on(monkeypatch) -> None:
     (entry,) = json.loads(done.stdout)["sets"]
     assert entry["clock_model"] == "sustained"
     for case in entry["cases"]:
-        assert case["simulated_us"] == pytest.approx(case["cycles"] / case["effective_clock_mhz"])
+        clear_us = 2.5 if case["causal"] else 0.0
+        assert case["simulated_us"] == pytest.approx(case["cycles"] / case["effective_clock_mhz"] + clear_us)
     refused = CliRunner().invoke(simfa, ["validate", "--clock-model", "turbo"])
     assert refused.exit_code == 2
 

@@ -60,9 +60,15 @@ def test_points_come_from_looped_cases() -> None:
     assert (found.shares.tensor, found.nominal_ns) == (0.5, 1e9 / run.sm_clock_hz)
 
 
-@pytest.mark.parametrize("points", [EXACT[:5], [point(SHARES[0], 0.6)] * 8])
-def test_too_little_to_fit(points: list[ClockPoint]) -> None:
-    with pytest.raises(MeasureError, match="looped cases to fit a clock law on; expected at least 6"):
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (EXACT[:5], "5 looped cases to fit a clock law on; expected at least 6"),
+        ([point(SHARES[0], 0.6)] * 8, "8 looped cases that are alike; expected some that differ in what is busy"),
+    ],
+)
+def test_too_little_to_fit(points: list[ClockPoint], message: str) -> None:
+    with pytest.raises(MeasureError, match=message):
         fit_law(points)
 
 

@@ -205,7 +205,7 @@ def test_a_missing_output_folder_is_one_message(
 ) -> None:
     path = save(tmp_path, details())
     assert ingest(monkeypatch, path, "-o", tmp_path / "missing" / "a.csv") == 1
-    assert "cannot be written" in capsys.readouterr().err
+    assert "does not exist; make it first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

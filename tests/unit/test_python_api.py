@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import simfa
+from simfa.errors import SimfaError
 from simfa.frames import flat_fields
 from simfa.hardware import load_preset
 from simfa.kernel import kernel_for
@@ -56,6 +57,28 @@ def test_kernel_of_ones_own(result: RunResult) -> None:
     # 256 keys are four blocks of 64 or two of 176, whose second one is cut at the end of the tensor: equal traffic.
     assert small.cycles != result.cycles
     assert small.sm_read_bytes == result.sm_read_bytes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sm_clock_hz": -1.0}, "sm_clock_hz is -1.0; expected a clock above 0"),
+        ({"sm_clock_hz": float("nan")}, "sm_clock_hz is nan; expected a clock above 0"),
+        ({"threads": 0}, "threads 0, max_cycles None: expected at least 1"),
+        ({"max_cycles": -1}, "threads 1, max_cycles -1: expected at least 1"),
+        ({"rules": "papers"}, "rules 'papers' are unknown; expected source or paper"),
+        ({"kernel": {"tile_m": 0}}, "tile_m of the kernel is 0; expected a positive whole number"),
+        ({"kernel": {"stages": -2}}, "stages of the kernel is -2; expected a positive whole number"),
+        ({"kernel": {"schedule": "random"}}, "schedule 'random' is unknown; expected one of static, dynamic"),
+        ({"kernel": {"stages": 9}}, "stages of a ring is 9; expected 1 to 8"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message: str) -> None:
+    if "kernel" in arguments:
+        arguments = {"kernel": msgspec.structs.replace(kernel_for(SHAPE), **arguments["kernel"])}
+    with pytest.raises(SimfaError) as error:
+        predict(SHAPE, **arguments)
+    assert message in str(error.value)
 
 
 def test_results_are_frozen(result: RunResult) -> None:

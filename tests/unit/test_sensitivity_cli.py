@@ -76,7 +76,7 @@ def test_folder_is_what_the_report_shows(stand_in, tmp_path: Path) -> None:
         (("--plot", "s.pdf"), 2, "--plot s.pdf: expected a name ending in .svg or .png"),
         (("--plot", "nowhere/s.svg"), 1, "nowhere/s.svg: folder nowhere does not exist; make it first"),
         (("-o", "s.txt"), 2, "-o s.txt: expected a name ending in .csv or .json"),
-        (("--figures", "nowhere/here"), 1, "nowhere/here: folder nowhere does not exist; make it first"),
+        (("--figures", "/dev/null/here"), 1, "/dev/null/here: cannot be made: /dev/null is not a folder"),
         (("--head-dim", "80"), 1, "head_dim 80 is not supported"),
         (("--top", "0"), 2, "0 is not in the range x>=1"),
     ],

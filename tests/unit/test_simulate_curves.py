@@ -225,3 +225,24 @@ def test_no_point_is_a_usage_error() -> None:
     done = CliRunner().invoke(simfa, ["microbench", "tma-bandwidth", "--min-box-bytes", "100000"])
     assert done.exit_code == 2
     assert "these options leave no measured point" in done.output
+
+
+def test_shares_of_reads_that_were_not_made_are_absent(tmp_path: Path) -> None:
+    """With `tma.level = 0` no line reaches L2: there is no hit rate, which is not one of zero."""
+    result = run_l2_stream(h800("tma.level=0"), working_set_bytes=MIB, lines=60_000, warm_passes=0)
+    assert (result.l2_hit_rate, result.copy_share) == (None, None)
+    table = tmp_path / "l2.csv"
+    text = invoke("l2", "--every", "40", "--set", "tma.level=0", "-o", str(table))
+    assert text.splitlines()[3].split()[-2:] == ["-", "-"]
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert {(row["l2_hit_rate"], row["copy_share"]) for row in rows} == {("", "")}
+    bandwidth = invoke("tma-bandwidth", "--every", "60", "--set", "tma.level=0", "-o", str(table))
+    assert {row["copy_cycles"] for row in csv.DictReader(table.read_text().splitlines())} == {""}
+    assert "-100.0%" in bandwidth
+
+
+@pytest.mark.parametrize("flag", ["--steps", "--warm-passes"])
+def test_a_chase_that_no_memory_holds_is_a_usage_error(flag: str) -> None:
+    done = CliRunner().invoke(simfa, ["microbench", "tma-latency", flag, "9" * 26])
+    assert done.exit_code == 2
+    assert f"Invalid value for '{flag}': {'9' * 26} is not in the range" in done.output

@@ -118,3 +118,10 @@ def test_one_warp_cannot_disagree_with_itself():
     alone = synthesize(SHAPE, kernel_for(SHAPE), load_preset("h100-sxm"))
     with pytest.raises(LogError, match="leave out --one-warp"):
         PerturbedLog(alone, Perturbation("disagree"), 0)
+
+
+@pytest.mark.parametrize("kind", ["drop", "skew", "overflow", "truncate"])
+def test_faults_beyond_what_a_log_holds_are_refused(kind):
+    with pytest.raises(ValueError, match=f"'{kind}=16777217': expected at most 16777216"):
+        parse_perturbation(f"{kind}=16777217")
+    assert parse_perturbation(f"{kind}=16777216").size == 1 << 24

@@ -111,7 +111,7 @@ def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Pat
 def test_an_output_folder_that_is_not_there_is_named(log: Path, tmp_path: Path) -> None:
     result = run("translate", log, "-o", tmp_path / "no" / "run.satrace")
     assert result.exit_code == 1
-    assert "cannot be written" in str(result.exception)
+    assert "does not exist; make it first" in str(result.exception)
 
 
 def test_help_needs_no_numpy() -> None:

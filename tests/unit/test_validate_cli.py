@@ -120,3 +120,10 @@ def test_unknown_case_is_an_error(calls) -> None:
 
 def test_stats_with_results_is_a_usage_error(tmp_path) -> None:
     assert "--stats writes what is simulated here" in run("--stats", "x", "--results", str(tmp_path), code=2).stderr
+
+
+@pytest.mark.parametrize("results", [(), ("--case", "NCU-00")])
+def test_a_length_that_leaves_no_case_is_refused_with_the_lengths(calls, results) -> None:
+    with pytest.raises(MeasureError, match="--max-seqlen 1 leaves no case of ncu-1500; lengths there: 512, 1024, 4096"):
+        run("--max-seqlen", "1", *results)
+    assert calls == []

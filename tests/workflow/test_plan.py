@@ -96,11 +96,47 @@ def test_exports_with_a_mapping_are_validated_too(snakemake, tmp_path) -> None:
 def test_names_of_files_and_presets_may_have_blanks(snakemake, tmp_path) -> None:
     for name in ("my ncu.csv", "my cases.toml"):
         (tmp_path / name).touch()
+    (tmp_path / "my part.toml").write_text('extends = "h100-sxm"')
     names = ("exports=['my ncu.csv']", "mapping='my cases.toml'", "gpu='my part.toml'")
     done = snakemake("--dry-run", "--printshellcmds", "--config", *names)
     assert done.returncode == 0, done.stdout
     for flags in ("ingest 'my ncu.csv' -o", "--mapping 'my cases.toml' --", "--gpu 'my part.toml' "):
         assert flags in done.stdout
+
+
+def test_presets_given_by_path_are_inputs_with_what_they_extend(snakemake, tmp_path, root_folder) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/base.toml").write_text('extends = "h100-sxm"')
+    (tmp_path / "parts/mine.toml").write_text('extends = "base.toml"')
+    (tmp_path / "wide.toml").write_text("")
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "gpu: parts/mine.toml\npredictions: {models: [llama3-8b], seqlens: [128]}\n"
+        "ablation: {gpus: [parts/mine.toml], overlays: [wide.toml]}\n"
+        "sensitivity: {shape: --model llama3-8b --seqlen 128, gpu: parts/mine.toml}\n"
+    )
+    files = ("--configfile", str(root_folder / "config/ci.yaml"), str(own))
+    done = snakemake("--dry-run", "--printshellcmds", *files)
+    assert done.returncode == 0, done.stdout
+    jobs = dict(re.findall(r"^(?:local)?rule (\w+):\n((?: .*\n)+)", done.stdout, flags=re.MULTILINE))
+    for rule in ("simulate", "record_timeline", "predict", "sensitivity"):
+        assert re.search(r"input: .*parts/mine\.toml, parts/base\.toml\n", jobs[rule]), rule
+    assert "input: parts/mine.toml, parts/base.toml, wide.toml\n" in jobs["ablation"]
+    assert "predict --model llama3-8b --seqlen 128 --gpu parts/mine.toml --quiet" in jobs["predict"] + done.stdout
+    assert "results/predictions/parts_mine.toml/llama3-8b-128" in jobs["predict"]
+
+    (tmp_path / "parts_mine.toml").write_text('extends = "h100-sxm"')
+    own.write_text("predictions: {models: [llama3-8b], seqlens: [128], gpus: [parts/mine.toml, parts_mine.toml]}\n")
+    done = snakemake("--dry-run", *files)
+    assert done.returncode == 1
+    assert "parts/mine.toml, parts_mine.toml would share a folder; rename one of the files" in done.stdout
+    for setting, message in [
+        ("gpu=absent.toml", "config: absent.toml: cannot be read: No such file or directory"),
+        ("gpu=h100", "config: preset 'h100' is unknown; did you mean h100-sxm?"),
+        ("ablation={'overlays': ['no-lcr']}", "config: overlay 'no-lcr' is unknown; did you mean no-lrc?"),
+    ]:
+        done = snakemake("--dry-run", "--config", setting)
+        assert (done.returncode, message in done.stdout) == (1, True), done.stdout
 
 
 def test_mapping_without_exports_is_refused(snakemake) -> None:
@@ -116,6 +152,9 @@ def test_unknown_set_and_unknown_key_are_named(snakemake) -> None:
     done = snakemake("--dry-run", "--config", "gpus=h20")
     assert done.returncode == 1
     assert "'gpus' was unexpected" in done.stdout
+    done = snakemake("--dry-run", "--config", "logs={'two words': {'shape': '', 'bundled': 'x'}}")
+    assert done.returncode == 1
+    assert "'two words' does not match" in done.stdout
 
 
 def test_a_hopper_node_captures_and_measures_with_the_profilers_it_has(snakemake, hopper_node) -> None:

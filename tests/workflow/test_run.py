@@ -14,7 +14,7 @@ from tests.workflow.test_plan import planned
 pytestmark = pytest.mark.slow
 
 
-def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_path) -> None:
+def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_path, root_folder) -> None:
     done = snakemake()
     assert done.returncode == 0, done.stdout
     results = tmp_path / "results"
@@ -59,6 +59,21 @@ def test_ci_run_makes_the_report_and_reruns_only_what_changed(snakemake, tmp_pat
     found = re.search(r"data:text/html;[^,]*filename=report\.html;base64,([A-Za-z0-9+/=]+)", page)
     assert found is not None
     assert base64.b64decode(found[1]) == (results / "report.html").read_bytes()
+
+    (tmp_path / "own.yaml").write_text("gpu: my part.toml\npredictions: {models: [llama3-8b], seqlens: [128]}\n")
+    own = ("--configfile", str(root_folder / "config/ci.yaml"), "own.yaml")
+    base, part = tmp_path / "base.toml", tmp_path / "my part.toml"
+    base.write_text('extends = "h100-sxm"\n')
+    part.write_text('extends = "base.toml"\n')
+    done = snakemake(*own)
+    assert done.returncode == 0, done.stdout
+    reading = {"simulate": 1, "record_timeline": 1, "perfetto_trace": 1, "predict": 1}
+    assert planned(snakemake("--dry-run", *own).stdout) == {}
+    for edited in (part, base):
+        text = edited.read_text()
+        edited.write_text(f"{text}# Snakemake compares contents, not times alone\n")
+        assert planned(snakemake("--dry-run", *own).stdout) == {"all": 1, **reading, "validate": 1, "report": 1}
+        edited.write_text(text)
 
     other = snakemake("--dry-run", "--config", "gpu=h200-sxm")
     assert planned(other.stdout) == {

@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from simfa.errors import SimfaError
+from simfa.hardware import load_preset, overlay_table
 from simfa.measure.cases import load_set
+from simfa.preset_files import preset_files
 
 # The interpreter that runs Snakemake has simfa; -P keeps the working directory off its import path.
 PYTHON = f"{shlex.quote(sys.executable)} -P"
@@ -25,7 +28,39 @@ LOGS = list(config["logs"])
 PROFILER_EXPORTS = {"nsys": ".sqlite", "ncu": ".csv"}
 MODELS = config["predictions"]["models"]
 SEQLENS = config["predictions"]["seqlens"]
-PREDICTION_GPUS = config["predictions"]["gpus"] or [config["gpu"]]
+
+
+def prediction_gpus():
+    """Return the presets to predict on by the name of their folder, which has no slashes and blanks."""
+    gpus = config["predictions"]["gpus"] or [config["gpu"]]
+    folders = {re.sub(r"[^\w.+-]", "_", gpu): gpu for gpu in gpus}
+    if len(folders) < len(set(gpus)):
+        raise WorkflowError(f"config predictions: {', '.join(gpus)} would share a folder; rename one of the files")
+    return folders
+
+
+PREDICTION_GPUS = prediction_gpus()
+
+
+def check_presets():
+    """Load every configured preset and overlay; a wrong one ends the run before any job starts."""
+    ablation, sensitivity = config.get("ablation", {}), config.get("sensitivity", {})
+    presets = [
+        config["gpu"],
+        *PREDICTION_GPUS.values(),
+        *ablation.get("gpus", []),
+        sensitivity.get("gpu", config["gpu"]),
+    ]
+    try:
+        for name in presets:
+            load_preset(name)
+        for name in ablation.get("overlays", []):
+            overlay_table(name)
+    except SimfaError as error:
+        raise WorkflowError(f"config: {error}") from error
+
+
+check_presets()
 
 
 def measured_sets():
@@ -111,11 +146,16 @@ def stats_files(wildcards):
         *expand("results/measured/{case}/stats.json", case=CASES),
         *expand(
             "results/predictions/{gpu}/{model}-{seqlen}/stats.json",
-            gpu=PREDICTION_GPUS,
+            gpu=list(PREDICTION_GPUS),
             model=MODELS,
             seqlen=SEQLENS,
         ),
     ]
+
+
+def files_of(*presets):
+    """Return the files of presets and overlays that are given by path: editing one reruns what reads it."""
+    return [file for preset in presets for file in preset_files(preset)]
 
 
 def flags(option, values):

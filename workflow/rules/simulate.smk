@@ -3,7 +3,8 @@
 
 rule simulate:
     input:
-        "results/runs/{log}/run.satrace",
+        trace="results/runs/{log}/run.satrace",
+        preset=files_of(config["gpu"]),
     output:
         "results/runs/{log}/stats.json",
     log:
@@ -14,10 +15,12 @@ rule simulate:
         gpu=config["gpu"],
         package=PACKAGE,
     shell:
-        "{SIMFA} simulate {input} --gpu {params.gpu:q} --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
+        "{SIMFA} simulate {input.trace} --gpu {params.gpu:q} --quiet -o results/runs/{wildcards.log} > {log} 2>&1"
 
 
 rule record_timeline:
+    input:
+        files_of(config["gpu"]),
     output:
         "results/timeline/timeline.npz",
     log:
@@ -61,6 +64,8 @@ rule simulate_measured_case:
 
 
 rule predict:
+    input:
+        lambda wildcards: files_of(PREDICTION_GPUS[wildcards.gpu]),
     output:
         "results/predictions/{gpu}/{model}-{seqlen}/stats.json",
     log:
@@ -73,7 +78,8 @@ rule predict:
     # Long cases first, so that they do not end the run alone.
     priority: lambda wildcards: int(wildcards.seqlen)
     params:
+        gpu=lambda wildcards: PREDICTION_GPUS[wildcards.gpu],
         package=PACKAGE,
     shell:
-        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {wildcards.gpu:q}"
+        "{SIMFA} predict --model {wildcards.model} --seqlen {wildcards.seqlen} --gpu {params.gpu:q}"
         " --quiet -o results/predictions/{wildcards.gpu}/{wildcards.model}-{wildcards.seqlen} > {log} 2>&1"

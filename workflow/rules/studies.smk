@@ -3,6 +3,8 @@
 if "ablation" in config:
 
     rule ablation:
+        input:
+            files_of(*config["ablation"]["gpus"], *config["ablation"]["overlays"]),
         output:
             json="results/studies/ablation.json",
             figures="results/studies/ablation/figures.json",
@@ -30,6 +32,8 @@ if "ablation" in config:
 if "sensitivity" in config:
 
     rule sensitivity:
+        input:
+            files_of(config["sensitivity"]["gpu"]),
         output:
             json="results/studies/sensitivity.json",
             figures="results/studies/sensitivity/figures.json",

@@ -93,7 +93,7 @@ inline Kernel kernel_of(const std::vector<Code>& roles, int ctas = 1, int cluste
         for (const Instruction& instruction : roles[role]) {
             if (instruction.op == Op::repeat || instruction.op == Op::end) times = std::max(1, instruction.count);
             if (instruction.op != Op::acquire_stage) continue;
-            const std::int32_t fills = instruction.index + instruction.index_step * (times - 1) + 1;
+            const std::int64_t fills = instruction.index + instruction.index_step * (times - 1) + 1;
             kind.fills[instruction.ring] = std::max(kind.fills[instruction.ring], fills);
         }
     }

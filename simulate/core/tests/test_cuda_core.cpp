@@ -149,4 +149,17 @@ TEST(cuda_core_agrees_with_a_server_that_stops_at_every_quantum) {
     }
 }
 
+// Twice the work while the tensor pipe is busy: more cycles than 32 bits hold.
+TEST(cuda_core_counts_long_service) {
+    constexpr std::int32_t most = 2147483647;
+    const Config config = quanta(most, false, 1.0);
+    TensorCore pipe(config);
+    pipe.issue(false, 0, most);
+    CudaCore server(config, pipe);
+    server.enqueue(0, most, 0);
+    CHECK_EQ(server.next(), 2 * Cycle{most});
+    CHECK_EQ(server.end_quantum(), 0);
+    CHECK_EQ(server.served_cycles(0), 2 * Cycle{most});
+}
+
 }  // namespace simfa

@@ -255,6 +255,17 @@ TEST(engine_refuses_what_it_has_no_room_for) {
     refuses([](Config&, Kernel& k) { k.programs[0] = program(arrive(16)); }, "named barrier is 16; expected 0 to 15");
     refuses([](Config&, Kernel& k) { k.programs[0] = program(await_fill(0)); }, "ring is 0; expected 0 to -1");
     refuses([](Config&, Kernel& k) { k.maps = {row_map(1, std::uint64_t{1} << 36)}; }, "is out of reach");
+    // 2^31 rows of 2^33 bytes: 2^64 bytes, which 64 bits would call none.
+    refuses(
+        [](Config&, Kernel& k) {
+            k.maps = {{.rank = 2, .dims = {1, (1LL << 31) + 1, 1, 1, 1}, .strides = {1, 1LL << 33, 0, 0, 0}}};
+        },
+        "tensor map #0 ends at byte address 2^62 or later");
+    refuses([](Config&, Kernel& k) { k.rings = {ring(128)}, k.programs[0] = program(bulk(0, 1LL << 60, 128)); },
+            "the copy of @0:0 ends at byte address 1152921504606847104");
+    refuses([](Config&,
+               Kernel& k) { k.rings = {ring(128)}, k.programs[0] = program(repeat(9, bulk(0, 0, 128, 1, 1LL << 33))); },
+            "the copy of @0:0 ends at byte address 68719476864");
     refuses([](Config&, Kernel& k) { k.dynamic = true, k.cluster = 2; }, "dynamic schedules with clusters of 2");
     refuses([](Config&, Kernel& k) { k.programs[0].code.pop_back(); }, "a program has no end");
     refuses([](Config& c, Kernel&) { c.mshr_entries = 0; }, "l2.mshr_entries is 0; expected 1 to 65536");

@@ -78,6 +78,21 @@ TEST(mailbox_order_does_not_depend_on_the_window) {
     }
 }
 
+// Boxes keep 32 bits of the number of a window.
+TEST(mailbox_goes_on_after_four_billion_windows) {
+    const Cycle wrap = Cycle{1} << 32;
+    for (const Cycle arrival : {wrap - 1, wrap, wrap + 1}) {
+        Mailboxes mailbox(1, 1, 1, 10);
+        CHECK(mailbox.open(0, arrival - 1).empty());
+        mailbox.post(0, 0, arrival, {.tag = 9});
+        CHECK_EQ(mailbox.next_window(wrap - 3), arrival);
+        CHECK(mailbox.open(0, arrival - 1).empty());
+        CHECK_EQ(mailbox.open(0, arrival).size(), 1U);
+        CHECK_EQ(mailbox.next_window(arrival), kNever);
+        CHECK(mailbox.open(0, wrap - 1).empty());
+    }
+}
+
 TEST(mailbox_keeps_the_cycle_of_arrival) {
     Mailboxes mailbox(1, 1, 10, 38);
     mailbox.post(0, 0, 37, {.line = 5, .source = 2, .tag = 9});
