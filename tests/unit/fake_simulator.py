@@ -29,6 +29,7 @@ def statistics(
         "tensor_utilization": 0.5,
         "l2_read_bytes": 1 << 20,
         "sm_read_bytes": 1 << 21,
+        "sm_write_bytes": 1 << 19,
         "l2_hit_rate": 0.75,
         "dram_read_bytes": 1 << 19,
         "dram_write_bytes": 1 << 18,
