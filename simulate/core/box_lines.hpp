@@ -18,8 +18,8 @@ struct LineRequest {
     SectorMask sectors = 0;
 };
 
-// Sizes of what boxes are taken apart into, all powers of two. A granule is what one request covers: a line, or a piece
-// of `request_bytes` of one when deduplication is off.
+// Sizes of what boxes are taken apart into, all powers of two. A granule is what makes one request: a line, or, when
+// deduplication is off, a piece of `request_bytes`, for each of which the whole line is asked for.
 struct LineShape {
     LineShape() = default;
     LineShape(std::int32_t line_bytes, std::int32_t sector_bytes, bool deduplicate_lines, std::int32_t request_bytes)
@@ -92,7 +92,7 @@ class BoxLines {
   private:
     // `all` has the bits of the address, of a row's bytes and of the steps between rows.
     void begin(std::int64_t all) {
-        whole_ = shape_.deduplicate && (static_cast<std::uint64_t>(all) & shape_.line_mask()) == 0;
+        whole_ = !shape_.deduplicate || (static_cast<std::uint64_t>(all) & shape_.line_mask()) == 0;
         if (left_) open_row();
     }
 
@@ -135,7 +135,7 @@ class BoxLines {
 
     LineShape shape_;
     bool left_ = false;
-    bool whole_ = false;  // rows are of whole lines
+    bool whole_ = false;  // each request is for a whole line
     std::uint64_t granule_ = 0;
     std::uint64_t last_granule_ = 0;
     std::int64_t row_bytes_ = 0;

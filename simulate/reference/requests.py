@@ -36,8 +36,8 @@ def rows_of_box(tensor: TensorMap, first: Sequence[int]) -> Iterator[tuple[int, 
 def requests_of_rows(rows: Iterator[tuple[int, int]], hardware: HardwareSpec) -> list[Request]:
     """Return the requests for rows of (address, bytes), in order.
 
-    With `tma.deduplicate` every line once, unless another was requested in between; without, every piece of
-    `tma.request_bytes` (aligned to its size) of every row. A request asks for the sectors that the rows touch in it.
+    With `tma.deduplicate` every line once, unless another was requested in between, and the sectors of it that the rows
+    touch; without, a line for every piece of `tma.request_bytes` (aligned to its size) of every row.
     """
     line_bytes, sector_bytes = hardware.l2.line_bytes, hardware.l2.sector_bytes
     piece = line_bytes if hardware.tma.deduplicate else hardware.tma.request_bytes
@@ -46,13 +46,13 @@ def requests_of_rows(rows: Iterator[tuple[int, int]], hardware: HardwareSpec) ->
         end = address + size
         for index in range(address // piece, (end - 1) // piece + 1):
             line = index * piece // line_bytes
-            first, last = max(address, index * piece), min(end, (index + 1) * piece) - 1
-            offsets = (first - line * line_bytes, last - line * line_bytes)
-            sectors = frozenset(range(offsets[0] // sector_bytes, offsets[1] // sector_bytes + 1))
-            if hardware.tma.deduplicate and requests and requests[-1].line == line:
-                requests[-1] = Request(line, requests[-1].sectors | sectors)
-            else:
-                requests.append(Request(line, sectors))
+            sectors = frozenset(range(line_bytes // sector_bytes))
+            if hardware.tma.deduplicate:
+                first, last = max(address, line * line_bytes), min(end, (line + 1) * line_bytes) - 1
+                sectors = frozenset(range(first % line_bytes // sector_bytes, last % line_bytes // sector_bytes + 1))
+                if requests and requests[-1].line == line:
+                    sectors |= requests.pop().sectors
+            requests.append(Request(line, sectors))
     return requests
 
 

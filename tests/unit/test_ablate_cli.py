@@ -42,7 +42,7 @@ def test_real_overlays_on_a_short_case_whatever_the_jobs(tmp_path: Path) -> None
     texts = [run(*CASE, *overlays, "--json", "--jobs", jobs).stdout for jobs in ("1", "3")]
     assert texts[0] == texts[1]
     rows = study_of(msgspec.json.decode(texts[0], type=Ablation), "paper", "h800-sxm")
-    assert rows["no-tma-dedup"].slowdown > 1.02
+    assert rows["no-tma-dedup"].slowdown > 1.1
     assert (rows["no-tma-dedup"].after, rows["no-tma-dedup"].before) == (6144, 1536)  # 32-byte pieces of 128-byte lines
     assert rows["ideal-memory"].slowdown < 1
     assert rows["64-lines"].slowdown >= 1

@@ -39,7 +39,7 @@ Lines asked(BoxLines box) {
 
 // Lines of 128 bytes, duplicates left out.
 Lines lines_of(const TensorMap& map, const Corner& corner) { return walk({map, corner, LineShape(128, 32, true, 32)}); }
-// One line number for each requested piece of `request_bytes`.
+// A line number for each piece of `request_bytes`.
 Lines pieces_of(const TensorMap& map, const Corner& corner, int request_bytes = 32) {
     return walk({map, corner, LineShape(128, 32, false, request_bytes)});
 }
@@ -87,7 +87,7 @@ Lines by_the_book(const TensorMap& map, const Corner& corner, bool deduplicate, 
                     lines.push_back(0);
                 }
                 in_row = last = granule;
-                lines.back() |= 1U << (place % 128 / 32);
+                lines.back() |= deduplicate ? 1U << (place % 128 / 32) : 0xFU;
             }
     }
     return lines;
@@ -188,7 +188,7 @@ TEST(box_lines_ask_for_the_sectors_they_need) {
     CHECK_LINES(asked({60, 8, LineShape(128, 32, true, 32)}), ({0, 0x6}));
     CHECK_LINES(asked({96, 256, LineShape(128, 32, true, 32)}), ({0, 0x8, 1, 0xF, 2, 0x7}));
     CHECK_LINES(asked({64, 64, LineShape(64, 32, true, 32)}), ({1, 0x3}));
-    CHECK_LINES(asked({64, 64, LineShape(128, 32, false, 32)}), ({0, 0x4, 0, 0x8}));
+    CHECK_LINES(asked({64, 64, LineShape(128, 32, false, 32)}), ({0, 0xF, 0, 0xF}));  // duplicates of the line
     // Rows of 16 bytes, 64 apart: two of a line make one request.
     const TensorMap rows{
         .rank = 2, .element_bytes = 4, .dims = {16, 4, 1, 1, 1}, .strides = {4, 64}, .box = {4, 4, 1, 1, 1}};
