@@ -39,11 +39,14 @@ DramChannel::DramChannel(const DramChannelConfig& config)
       ticks_numerator_(config.ticks_numerator),
       ticks_denominator_(config.ticks_denominator),
       bursts_(config.line_bytes / config.organisation.burst_bytes),
-      sectors_(config.line_bytes / config.sector_bytes),
-      burst_sectors_(all_sectors(std::max(1, config.organisation.burst_bytes / config.sector_bytes))),
+      all_(all_sectors(config.line_bytes / config.sector_bytes)),
       path_cycles_(config.path_cycles),
       shortest_read_(Tick{2} * (config.timing.read_latency + config.timing.burst) + config.timing.controller_ticks),
-      controller_ticks_(config.timing.controller_ticks) {}
+      controller_ticks_(config.timing.controller_ticks) {
+    const std::int32_t sectors = config.line_bytes / config.sector_bytes;
+    const SectorMask of_burst = all_sectors(std::max(1, config.organisation.burst_bytes / config.sector_bytes));
+    for (std::int32_t i = 0; i < bursts_; ++i) burst_sectors_.push_back(of_burst << (i * sectors / bursts_));
+}
 
 // A full queue has room at the controller's next command at the earliest.
 Cycle DramChannel::earliest_write(Cycle now) {
@@ -61,7 +64,7 @@ void DramChannel::read(std::uint32_t local, SectorMask sectors, Cycle now, std::
     if (waiting_.empty() && controller_.accepts(false, bursts))
         push(local, sectors, false, tick, token);
     else
-        waiting_.push({local, token, sectors});
+        waiting_.push({local, token, sectors, bursts});
     collect();
 }
 
@@ -81,7 +84,7 @@ void DramChannel::advance(Cycle now) {
 void DramChannel::catch_up(Tick until) {
     while (!waiting_.empty()) {
         const WaitingRead& read = waiting_.front();
-        if (controller_.accepts(false, bursts_of(read.sectors))) {
+        if (controller_.accepts(false, read.bursts)) {
             push(read.local, read.sectors, false, tick_, read.token);
             waiting_.pop();
         } else if (controller_.next_event() <= until) {
@@ -96,15 +99,16 @@ void DramChannel::catch_up(Tick until) {
 }
 
 std::int32_t DramChannel::bursts_of(SectorMask sectors) const {
-    std::int32_t bursts = 0;
-    for (std::int32_t i = 0; i < bursts_; ++i) bursts += is_in(i, sectors) ? 1 : 0;
-    return bursts;
+    if (sectors == all_) return bursts_;
+    return static_cast<std::int32_t>(
+        std::ranges::count_if(burst_sectors_, [sectors](SectorMask of_burst) { return (of_burst & sectors) != 0; }));
 }
 
 void DramChannel::push(std::uint32_t local, SectorMask sectors, bool write, Tick tick, std::uint32_t token) {
     const std::uint32_t first = local * static_cast<std::uint32_t>(bursts_);
     for (std::int32_t i = 0; i < bursts_; ++i)
-        if (is_in(i, sectors)) controller_.push(map_->place(first + static_cast<std::uint32_t>(i)), write, tick, token);
+        if ((burst_sectors_[static_cast<std::size_t>(i)] & sectors) != 0)
+            controller_.push(map_->place(first + static_cast<std::uint32_t>(i)), write, tick, token);
 }
 
 // A read is complete with its last burst. A burst that still waits is complete no sooner than if the next command were

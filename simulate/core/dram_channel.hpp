@@ -49,6 +49,7 @@ class DramChannel final : public MemoryChannel {
         std::uint32_t local;
         std::uint32_t token;
         SectorMask sectors;
+        std::int32_t bursts;
     };
 
     Tick first_tick(Cycle cycle) const {
@@ -60,9 +61,6 @@ class DramChannel final : public MemoryChannel {
                    : (tick * ticks_denominator_ + ticks_numerator_ - 1) / ticks_numerator_;
     }
     void catch_up(Tick until);
-    bool is_in(std::int32_t burst, SectorMask sectors) const {
-        return (sectors >> (burst * sectors_ / bursts_) & burst_sectors_) != 0;
-    }
     std::int32_t bursts_of(SectorMask sectors) const;
     void push(std::uint32_t local, SectorMask sectors, bool write, Tick tick, std::uint32_t token);
     void collect();
@@ -72,8 +70,8 @@ class DramChannel final : public MemoryChannel {
     std::int64_t ticks_numerator_;
     std::int64_t ticks_denominator_;
     std::int32_t bursts_;  // of a line
-    std::int32_t sectors_;
-    SectorMask burst_sectors_;  // that a burst has a part of, from its first on
+    SectorMask all_;
+    std::vector<SectorMask> burst_sectors_;  // that each burst of a line has a part of
     Cycle path_cycles_;
     Tick shortest_read_;  // from a read command to the data's arrival at the requester
     Tick controller_ticks_;
