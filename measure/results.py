@@ -18,9 +18,9 @@ from simfa.workload import AttentionShape
 class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a comparison needs of one simulation.
 
-    `effective_clock_hz` is what `latency_us` is made of, where a clock model has changed it. `tensor_utilization` is a
-    fraction; `cuda_cycles` of busy CUDA cores are summed over SMs; `log_source` is `captured`, `synthetic`, or `none`
-    for a run that had no log. `log_us` is the duration of the log's longest row, where `log.json`
+    `effective_clock_hz` is the clock of the cycles in `latency_us`, where a clock model has changed it.
+    `tensor_utilization` is a fraction; `cuda_cycles` of busy CUDA cores are summed over SMs; `log_source` is
+    `captured`, `synthetic`, or `none` for a run that had no log. `log_us` is the duration of the log's longest row, where `log.json`
     (`simfa log info --json`) stands beside.
     """
 

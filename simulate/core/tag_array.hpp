@@ -245,10 +245,13 @@ class TagArray {
     // prefetches for one without effect, and drops calls of it.
     [[gnu::always_inline]] void prefetch(std::uint32_t set) const {
 #if defined(__GNUC__)
-        const void* entries = narrow_.entries(set);
-        if (width_ != Width::narrow) [[unlikely]]
-            entries = width_ == Width::wide ? static_cast<const void*>(wide_.entries(set)) : sectored_.entries(set);
-        __builtin_prefetch(entries, 1);
+        // Only the sets of the present width exist.
+        if (width_ == Width::narrow) [[likely]]
+            __builtin_prefetch(narrow_.entries(set), 1);
+        else if (width_ == Width::wide)
+            __builtin_prefetch(wide_.entries(set), 1);
+        else
+            __builtin_prefetch(sectored_.entries(set), 1);
 #else
         static_cast<void>(set);
 #endif

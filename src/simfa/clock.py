@@ -71,7 +71,7 @@ def repeated(spec: HardwareSpec, shares: Activity, *, cycles: int, clock_hz: flo
         raise HardwareError(
             f"clock.sustained_base_ns {spec.clock.sustained_base_ns:g} and its like give no finite latency"
         )
-    return Repeated(latency_us, cycles / (latency_us - clear_us) * 1e6)
+    return Repeated(latency_us, min(clock_hz, cycles / (latency_us - clear_us) * 1e6))
 
 
 def clear_ns(spec: HardwareSpec, clears_counter: bool) -> float:

@@ -46,7 +46,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured case beside its simulation; `error` is the signed fraction simulated / measured - 1.
 
-    `effective_clock_mhz` is the sustained clock that `simulated_us` is at, None at the clock that was simulated.
+    `effective_clock_mhz` is the sustained clock of the cycles in `simulated_us`, None at the clock that was simulated.
     `measured_us` is the median of `repeats` launches, and lies in `measured_interval` where an export rounded.
     `compared` is `latency`, or `cycles` where clocks differ: both times are then SM cycles at the measured clock, and
     `conversion` says how they were made.
