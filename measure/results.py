@@ -20,8 +20,8 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     `effective_clock_hz` is the clock of the cycles in `latency_us`, where a clock model has changed it.
     `tensor_utilization` is a fraction; `cuda_cycles` of busy CUDA cores are summed over SMs; `log_source` is
-    `captured`, `synthetic`, or `none` for a run that had no log. `log_us` is the duration of the log's longest row, where `log.json`
-    (`simfa log info --json`) stands beside.
+    `captured`, `synthetic`, or `none` for a run that had no log. `log_us` is the duration of the log's longest
+    row, where `log.json` (`simfa log info --json`) stands beside.
     """
 
     name: str
